@@ -1,0 +1,292 @@
+"""Every setting of every command: dataclasses, recipes, the command-line parser, strict JSON both ways."""
+
+import contextlib
+import io
+import sys
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
+
+
+def _require(ok: bool, flag: str, allowed: str, given: object) -> None:
+    if not ok:
+        raise ValueError(f"{flag} must be {allowed}, got {given}")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Corpus: which rows to learn from."""
+
+    dataset: str = "builtin:phrasebook"
+    """builtin:phrasebook, a Hub name, a local folder or file (jsonl, csv, tsv, parquet), or the prefix of two
+    aligned text files (corpus for corpus.en and corpus.de)."""
+    dataset_config: str | None = None
+    """Configuration of a Hub dataset, e.g. en-fr for opus_books."""
+    src: str = "en"
+    """Source language: a column, a key of the translation column, or a text file's suffix."""
+    tgt: str = "fr"
+    """Target language, likewise."""
+    max_length: int = 256
+    """Longest row kept, in subword tokens a side, end token included; longer ones are dropped and counted."""
+    max_length_ratio: float = 9.0
+    """Largest ratio between the two sides' lengths in characters (short rows are spared)."""
+    data_seed: int = 0
+    """Fixes the built-in corpus and which rows a missing validation or test split takes."""
+
+    def __post_init__(self) -> None:
+        _require(self.max_length >= 2, "--max-length", "at least 2", self.max_length)
+        _require(self.max_length_ratio >= 1, "--max-length-ratio", "at least 1", self.max_length_ratio)
+        _require(self.src != self.tgt, "--src and --tgt", "two different languages", f"{self.src} twice")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Model: its size and shape."""
+
+    d_model: int = 128
+    """Width of embeddings and layers."""
+    num_layers: int = 3
+    """Encoder layers."""
+    num_decoder_layers: int = 3
+    """Decoder layers."""
+    num_heads: int = 4
+    """Attention heads; must divide --d-model."""
+    d_ff: int = 512
+    """Inner width of the feed-forward blocks."""
+    dropout: float = 0.1
+    """Probability of dropping a unit."""
+    norm: Literal["pre", "post"] = "pre"
+    """Layer normalisation before each block, or after it as in the original paper."""
+    activation: Literal["relu", "gelu", "silu"] = "relu"
+    """Non-linearity of the feed-forward blocks."""
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    """Sinusoidal positions have no longest length; learned ones end at --max-length."""
+    vocab_size: int = 4_000
+    """Joint subword vocabulary, the most that is learned."""
+
+    def __post_init__(self) -> None:
+        for flag in ("d_model", "num_layers", "num_decoder_layers", "num_heads", "d_ff"):
+            _require(
+                getattr(self, flag) >= 1, f"--{flag.replace('_', '-')}", "at least 1", getattr(self, flag)
+            )
+        _require(0 <= self.dropout < 1, "--dropout", "in [0, 1)", self.dropout)
+        # 256 bytes and 3 special tokens are always there.
+        _require(self.vocab_size >= 259, "--vocab-size", "at least 259", self.vocab_size)
+        if self.d_model % self.num_heads:
+            raise ValueError(f"--num-heads must divide --d-model, got {self.num_heads} and {self.d_model}")
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """Decoding: how translations are searched for."""
+
+    beam: int = 5
+    """Beams kept; 1 is greedy search."""
+    length_penalty: float = 1.0
+    """Exponent of the length penalty (Wu et al. 2016); 0 compares bare log-probabilities."""
+    batch_size: int = 64
+    """Sentences decoded together."""
+
+    def __post_init__(self) -> None:
+        _require(self.beam >= 1, "--beam", "at least 1", self.beam)
+        _require(self.length_penalty >= 0, "--length-penalty", "0 or more", self.length_penalty)
+        _require(self.batch_size >= 1, "--batch-size", "at least 1", self.batch_size)
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Training: how the model learns, and for how long."""
+
+    preset: Literal["auto", "tiny", "small", "base"] = "auto"
+    """Model and training settings to start from; auto chooses by corpus size and time. Other flags override."""
+    batch_tokens: int = 4_096
+    """Target tokens per optimizer step, padding not counted."""
+    accumulate: int = 1
+    """Micro-batches a step is split into, to save memory; the gradient stays the same."""
+    lr: float = 2e-3
+    """Highest learning rate of AdamW."""
+    schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
+    """After the warm-up: cosine to zero at the end of the budget, or the inverse square root of the step."""
+    warmup_steps: int = 500
+    """Steps over which the learning rate rises from zero."""
+    label_smoothing: float = 0.1
+    """Probability mass spread over the whole vocabulary."""
+    weight_decay: float = 0.01
+    """AdamW's decoupled decay; biases and normalisation are exempt."""
+    clip_norm: float = 1.0
+    """Largest gradient norm; longer gradients are scaled down."""
+    ema_decay: float = 0.995
+    """Decay of the exponential moving average of the weights, which is what is validated and kept; 0 = off."""
+    bpe_dropout: float = 0.0
+    """Probability of leaving a merge out when training text is cut into subwords."""
+    max_minutes: float | None = None
+    """Time budget in minutes, validation included; with --max-steps, whichever ends first."""
+    max_steps: int | None = None
+    """Optimizer steps; without any budget, chosen from the corpus."""
+    validate_every: int | None = None
+    """Steps between validations, each with a checkpoint; by default an epoch, at most 1,000 steps."""
+    patience: int | None = 10
+    """Validations without a better score before training stops; None = never."""
+    keep_checkpoints: int = 2
+    """Newest checkpoints kept; the best weights are kept beside them."""
+    log_every: int = 20
+    """Steps between log lines."""
+    seed: int = 1
+    """Fixes weights, dropout and the order of the batches."""
+    mixed_precision: bool = True
+    """Use bfloat16 where the hardware computes in it (never on a CPU)."""
+
+    def __post_init__(self) -> None:
+        for flag in ("batch_tokens", "accumulate", "warmup_steps", "keep_checkpoints", "log_every"):
+            _require(
+                getattr(self, flag) >= 1, f"--{flag.replace('_', '-')}", "at least 1", getattr(self, flag)
+            )
+        for flag in ("max_minutes", "max_steps", "validate_every", "patience"):
+            value = getattr(self, flag)
+            _require(value is None or value > 0, f"--{flag.replace('_', '-')}", "more than 0", value)
+        for flag in ("label_smoothing", "ema_decay", "bpe_dropout"):
+            value = getattr(self, flag)
+            _require(0 <= value < 1, f"--{flag.replace('_', '-')}", "in [0, 1)", value)
+        _require(self.lr > 0, "--lr", "more than 0", self.lr)
+        _require(self.weight_decay >= 0, "--weight-decay", "0 or more", self.weight_decay)
+        _require(self.clip_norm > 0, "--clip-norm", "more than 0", self.clip_norm)
+
+
+@dataclass(frozen=True)
+class Config:
+    """All that defines a run; saved in its model folder as config.json."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+
+PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
+    "tiny": (
+        ModelConfig(d_model=128, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=512, dropout=0.1),
+        TrainConfig(preset="tiny", batch_tokens=1_536, lr=3e-3, warmup_steps=300, ema_decay=0.99),
+    ),
+    "small": (
+        ModelConfig(d_model=256, num_layers=3, num_decoder_layers=3, num_heads=4, d_ff=1_024, dropout=0.15),
+        TrainConfig(preset="small", batch_tokens=2_048, lr=2e-3, warmup_steps=400, ema_decay=0.99),
+    ),
+    "base": (
+        ModelConfig(d_model=512, num_layers=6, num_decoder_layers=6, num_heads=8, d_ff=2_048, dropout=0.1),
+        TrainConfig(preset="base", batch_tokens=16_384, lr=7e-4, warmup_steps=4_000, ema_decay=0.999),
+    ),
+}
+
+
+def recipe(config: Config, num_pairs: int, has_accelerator: bool) -> tuple[Config, str]:
+    """Settings for a corpus and a time budget, and the reason in a sentence."""
+    preset, why = config.train.preset, "as asked"
+    if preset == "auto":
+        hours_per_million = (config.train.max_minutes or 60) / 60 / max(num_pairs / 1e6, 1e-6)
+        if num_pairs < 100_000:
+            preset, why = "tiny", "fewer than 100,000 pairs"
+        elif not has_accelerator or num_pairs < 1_000_000 or hours_per_million < 0.2:
+            preset, why = "small", "a mid-sized corpus, or too little time or hardware for more"
+        else:
+            preset, why = "base", "a large corpus and an accelerator"
+    model, train = PRESETS[preset]
+    # A subword should be met often enough to be learned: the vocabulary grows with the root of the corpus.
+    vocab_size = min(32_000, max(1_000, round(36 * num_pairs**0.5, -3)))
+    model = replace(model, vocab_size=int(vocab_size))
+    chosen = Config(config.data, model, train)
+    return chosen, f"preset {preset} ({why}), at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"
+
+
+def parse_args(
+    cls: type[T], *, args: Sequence[str] | None = None, default: T | None = None, description: str = ""
+) -> T:
+    """Read a dataclass from the command line; nested dataclasses become groups of flat flags.
+
+    Args:
+        args: words after the program's name; sys.argv by default.
+        default: values for the flags that are not given; the class's own by default.
+        description: text above the options in --help.
+    Raises:
+        SystemExit: code 0 after --help, code 2 after one line on stderr for a flag that is wrong.
+    """
+    import tyro  # 0.1 s that Python users of the modules need not pay
+
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            return tyro.cli(
+                cls,
+                args=args,
+                default=default,
+                description=description,
+                config=(
+                    tyro.conf.OmitArgPrefixes,
+                    tyro.conf.FlagConversionOff,
+                    tyro.conf.PositionalRequiredArgs,
+                ),
+            )
+    except SystemExit as end:
+        if end.code:
+            print(f"error: {_one_line(errors.getvalue())}; see --help", file=sys.stderr)
+        raise
+
+
+def _one_line(boxed: str) -> str:
+    """The message inside the box that tyro draws, up to the first rule."""
+    words: list[str] = []
+    for line in boxed.splitlines()[1:]:
+        text = line.strip("│╭╰╮╯ ")
+        if not text or text[0] == "─":
+            break
+        words += text.split()
+    message = " ".join(words)
+    return (
+        message.split(": ", 1)[1] if message.startswith("Error parsing ") and ": --" in message else message
+    )
+
+
+def to_json(config: object) -> dict[str, Json]:
+    """A dataclass as plain JSON values."""
+    assert is_dataclass(config) and not isinstance(config, type)
+    values = {f.name: getattr(config, f.name) for f in fields(config)}
+    return {k: to_json(v) if is_dataclass(v) else v for k, v in values.items()}
+
+
+def from_json(cls: type[T], obj: Json, where: str = "config") -> T:
+    """Read back what `to_json` wrote: every field, no other, each of its own type.
+
+    Raises:
+        ValueError: names the field and what it should be.
+    """
+    if not isinstance(obj, dict):
+        raise ValueError(f"{where} must be a JSON object, got {obj!r:.40}")
+    types_of = get_type_hints(cls)
+    if unlike := set(obj) ^ set(types_of):
+        raise ValueError(
+            f"{where} must have exactly the fields {sorted(types_of)}; differing: {sorted(unlike)}"
+        )
+    return cls(**{k: _typed(types_of[k], v, f"{where}.{k}") for k, v in obj.items()})
+
+
+def _typed(hint: object, value: Json, where: str) -> object:
+    if is_dataclass(hint):
+        return from_json(cast("type[object]", hint), value, where)
+    if get_origin(hint) is Literal:
+        allowed: tuple[object, ...] = get_args(hint)
+    elif get_origin(hint) in (types.UnionType, Union):
+        if value is None and type(None) in get_args(hint):
+            return None
+        return _typed(next(a for a in get_args(hint) if a is not type(None)), value, where)
+    else:
+        if hint is float and type(value) is int:
+            value = float(value)
+        if type(value) is hint:
+            return value
+        allowed = (getattr(hint, "__name__", hint),)
+    if value not in allowed:
+        raise ValueError(f"{where} must be {' or '.join(map(str, allowed))}, got {value!r:.40}")
+    return value

@@ -1,0 +1,264 @@
+"""Rows of a bilingual corpus: where they are read from, which are kept, and in which split they are."""
+
+import hashlib
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import datasets
+import numpy as np
+import numpy.typing as npt
+
+import origins
+from config import DataConfig, Json
+
+Ints = npt.NDArray[np.int64]
+
+SCAN_FEATURES = datasets.Features(
+    **origins.ROW_FEATURES,
+    reason=datasets.Value("int8"),
+    ratio=datasets.Value("float32"),
+    src_hash=datasets.Value("int64"),
+    pair_hash=datasets.Value("int64"),
+)
+REASONS = ("", "missing", "empty", "one-sided")
+# Pairs shorter than this many characters on both sides may have any ratio, like "Hi!" and "Guten Morgen!".
+RATIO_MIN_CHARS = 20
+# Carved splits: this share of the training rows, at most so many.
+CARVED_SHARE, CARVED_MAX = 0.05, 1_000
+FIRST_ROWS = 5
+
+
+@dataclass
+class SplitReport:
+    """What became of the rows of one split."""
+
+    read: int
+    dropped: dict[str, tuple[int, list[int]]] = field(default_factory=dict)
+    """Reason → how many, and the numbers of the first rows."""
+
+    @property
+    def kept(self) -> int:
+        """Rows that were not dropped."""
+        return self.read - sum(count for count, _ in self.dropped.values())
+
+    def drop(self, reason: str, rows: Ints) -> None:
+        """Count the rows with these numbers (1-based) as dropped."""
+        if len(rows):
+            self.dropped[reason] = (len(rows), np.sort(rows)[:FIRST_ROWS].tolist())
+
+
+class Report(dict[str, SplitReport]):
+    """Split → what became of its rows; `str` gives the table that is shown before training."""
+
+    def __str__(self) -> str:
+        lines = [f"{'split':<14}{'read':>12}{'kept':>12}{'dropped':>12}  reason (first rows)"]
+        for split, report in self.items():
+            head = f"{split:<14}{report.read:>12,}{report.kept:>12,}"
+            for reason, (count, rows) in report.dropped.items() or [("", (0, []))]:
+                numbers = ", ".join(map(str, rows)) + (", …" if count > len(rows) else "")
+                lines.append(f"{head:<38}{count:>12,}  {reason}{f' ({numbers})' if rows else ''}".rstrip())
+                head = ""
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Json]:
+        """The same for a file."""
+        return {
+            split: {
+                "read": report.read,
+                "kept": report.kept,
+                "dropped": {
+                    reason: {"count": count, "first_rows": list[Json](rows)}
+                    for reason, (count, rows) in report.dropped.items()
+                },
+            }
+            for split, report in self.items()
+        }
+
+
+class Splits(dict[str, datasets.Dataset]):
+    """Split name → rows with the columns src, tgt and row (1-based in what was read).
+
+    train, validation and test are always there and never empty; a corpus may bring others, for scoring alone.
+    """
+
+    def __init__(self, splits: dict[str, datasets.Dataset], report: Report, fingerprint: str) -> None:
+        super().__init__(splits)
+        self.report = report
+        self.fingerprint = fingerprint
+        """Changes whenever a row of a split does, or their order."""
+
+
+def read_splits(config: DataConfig) -> Splits:
+    """Read, check and split a corpus.
+
+    Training rows come out in NFC without outer white space. They are dropped when a side is missing or blank,
+    when the lengths do not match, and when the same pair stands in another split or earlier in this one. The
+    rows of the other splits stay as they are; only those without two sides are dropped.
+
+    Raises:
+        FileNotFoundError, ValueError: nothing there, no such column, not UTF-8, nothing left, …: in one line.
+    """
+    sources = origins.find_splits(config)
+    if "train" not in sources:
+        raise ValueError(f"{config.dataset} has no training split; it has: {', '.join(sources)}")
+    scans = {split: _Scan(read()) for split, read in sources.items()}
+    train, report = scans["train"], Report()
+    report["train"] = SplitReport(len(train.rows))
+    others = {split: scan.rows.select(scan.two_sided) for split, scan in scans.items() if split != "train"}
+    kept = _clean_training(scans, config.max_length_ratio, report["train"])
+    missing = [split for split in ("validation", "test") if split not in scans]
+    taken = _carve(train, kept, missing, report["train"], config.dataset, config.data_seed)
+    for split, indices in taken.items():
+        others[split] = train.rows.select(indices)
+        kept = np.setdiff1d(kept, indices, assume_unique=True)
+        report["train"].drop(f"taken for {split}", train.numbers(indices))
+    for split in ("validation", "test", *others):
+        if split not in report:
+            report[split] = SplitReport(len(others[split])) if split in taken else scans[split].report()
+        if not len(others[split]):
+            raise ValueError(f"the {split} split of {config.dataset} has no row with two sides")
+    digest = hashlib.blake2b(digest_size=16)
+    for split, scan in scans.items():
+        digest.update(split.encode() + scan.pair_hash.tobytes())
+    for indices in (kept, *taken.values()):
+        digest.update(indices.tobytes())
+    splits = {"train": train.cleaned.select(kept).select_columns(["src", "tgt", "row"]), **others}
+    return Splits({split: splits[split] for split in report}, report, digest.hexdigest())
+
+
+def read_split(config: DataConfig, split: str) -> tuple[datasets.Dataset, SplitReport]:
+    """Every row of one split that has two sides, in order and unchanged, for scoring.
+
+    Returns:
+        Rows with the columns src, tgt and row, and what was left out. A split that training carves out of the
+        training rows is the same here.
+    Raises:
+        ValueError: no such split; the message lists those that there are.
+    """
+    sources = origins.find_splits(config)
+    if split in sources and split != "train":
+        scan = _Scan(sources[split]())
+        return scan.rows.select(scan.two_sided), scan.report()
+    known = list(dict.fromkeys([*sources, *(origins.SPLIT_NAMES if "train" in sources else ())]))
+    if split not in known:
+        raise ValueError(f"--split {split} is not in {config.dataset}; it has: {', '.join(known)}")
+    splits = read_splits(config)
+    return splits[split], splits.report[split]
+
+
+def texts(rows: datasets.Dataset) -> Iterator[str]:
+    """Both sides of every row, for training a tokenizer, without holding them together."""
+    for batch in rows.iter(1_000):
+        for src, tgt in zip(batch["src"], batch["tgt"], strict=True):
+            yield src
+            yield tgt
+
+
+class _Scan:
+    """One split as read, with what cleaning needs to know of each row as arrays."""
+
+    def __init__(self, rows: datasets.Dataset) -> None:
+        self.rows = rows
+        # map leaves an empty dataset without the new columns.
+        self.cleaned = rows.map(_scan, batched=True, features=SCAN_FEATURES) if len(rows) else rows
+        self.reason, self.ratio, self.src_hash, self.pair_hash = (
+            self.cleaned.data.column(name).to_numpy() if len(rows) else np.zeros(0, dtype)
+            for name, dtype in (("reason", "i1"), ("ratio", "f4"), ("src_hash", "i8"), ("pair_hash", "i8"))
+        )
+        self.two_sided = np.flatnonzero(self.reason == 0)
+
+    def numbers(self, indices: Ints) -> Ints:
+        """Row numbers at these positions."""
+        return indices + 1
+
+    def report(self) -> SplitReport:
+        """The rows that have no two sides, by reason."""
+        report = SplitReport(len(self.rows))
+        for code, reason in enumerate(REASONS):
+            if code:
+                report.drop(reason, self.numbers(np.flatnonzero(self.reason == code)))
+        return report
+
+
+def _scan(batch: dict[str, list[str | None]]) -> dict[str, list[object]]:
+    """Cleaned text, reason to drop the row (REASONS), length ratio and hashes of a batch of rows."""
+    columns: dict[str, list[object]] = {name: [] for name in SCAN_FEATURES if name != "row"}
+    for raw_src, raw_tgt in zip(batch["src"], batch["tgt"], strict=True):
+        src, tgt = (unicodedata.normalize("NFC", text or "").strip() for text in (raw_src, raw_tgt))
+        lengths = sorted((len(src), len(tgt)))
+        src_digest = hashlib.blake2b(src.encode(), digest_size=8).digest()
+        pair_digest = hashlib.blake2b(src_digest + tgt.encode(), digest_size=8).digest()
+        reason = "missing" if raw_src is None or raw_tgt is None else ""
+        if not reason and not lengths[0]:
+            reason = "one-sided" if lengths[1] else "empty"
+        columns["src"].append(src)
+        columns["tgt"].append(tgt)
+        columns["reason"].append(REASONS.index(reason))
+        columns["ratio"].append(
+            lengths[1] / lengths[0] if lengths[0] and lengths[1] >= RATIO_MIN_CHARS else 1.0
+        )
+        columns["src_hash"].append(int.from_bytes(src_digest, signed=True))
+        columns["pair_hash"].append(int.from_bytes(pair_digest, signed=True))
+    return columns
+
+
+def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitReport) -> Ints:
+    """Positions of the training rows worth learning from; the others are counted."""
+    train = scans["train"]
+    report.dropped.update(train.report().dropped)
+    kept = train.two_sided
+
+    def drop(reason: str, bad: npt.NDArray[np.bool_]) -> None:
+        nonlocal kept
+        report.drop(reason, train.numbers(kept[bad]))
+        kept = kept[~bad]
+
+    drop("length ratio", train.ratio[kept] > max_ratio)
+    for split, scan in scans.items():
+        if split != "train":
+            drop(f"copy of a {split} row", np.isin(train.pair_hash[kept], scan.pair_hash[scan.two_sided]))
+    _, firsts = np.unique(train.pair_hash[kept], return_index=True)
+    repeated = np.ones(len(kept), dtype=bool)
+    repeated[firsts] = False
+    drop("duplicate", repeated)
+    return kept
+
+
+def _carve(
+    train: _Scan, kept: Ints, missing: Sequence[str], report: SplitReport, name: str, seed: int
+) -> dict[str, Ints]:
+    """Positions of training rows for the splits that are not there.
+
+    Which source sentences go is decided by their hash and the seed alone, so the order of the rows does not
+    matter and a sentence with several translations is on one side only.
+    """
+    sources, inverse, counts = np.unique(train.src_hash[kept], return_inverse=True, return_counts=True)
+    if len(sources) <= len(missing):
+        reasons = ", ".join(f"{count} {reason}" for reason, (count, _) in report.dropped.items())
+        purpose = f"train on and set aside for {' and '.join(missing)}" if missing else "train on"
+        raise ValueError(
+            f"{name}: of {report.read:,} rows, {len(sources)} different source sentences are left, too few to"
+            f" {purpose} (dropped: {reasons or 'none'})"
+        )
+    size = min(CARVED_MAX, max(1, round(CARVED_SHARE * len(kept))))
+    drawn = np.argsort(_mix(sources, seed), kind="stable")
+    taken = {}
+    for split in missing:
+        # A sentence that fills the split alone ("Yes." 5,000 times) stays in training.
+        fitting = drawn[counts[drawn] <= size]
+        queue = fitting if len(fitting) >= len(missing) else drawn
+        chosen = queue[: np.searchsorted(np.cumsum(counts[queue]), size) + 1]
+        taken[split] = kept[np.isin(inverse, chosen)]
+        drawn = drawn[~np.isin(drawn, chosen)]
+    return taken
+
+
+def _mix(hashes: Ints, seed: int) -> npt.NDArray[np.uint64]:
+    """Another order for every seed. Source: the finaliser of SplitMix64, Steele et al. 2014."""
+    z = hashes.view(np.uint64) ^ np.frombuffer(
+        hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), np.uint64
+    )
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,264 @@
+"""Rows of text to ids, and ids to batches: padding, masks, buckets, order."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+
+if TYPE_CHECKING:
+    # Importing these takes a second, and translating needs only `pad_source` and `causal_mask`.
+    import datasets
+    import pyarrow as pa
+
+    from corpus import Report
+
+Ints = npt.NDArray[np.int64]
+Ids = Sequence[int] | npt.NDArray[np.int32]
+
+# A batch whose targets are far shorter than its sources stays below this many source tokens per target token.
+MAX_SOURCE_SHARE = 4
+# Part of the name under which encoded rows are cached: raise it when `encode_split` changes what it writes.
+ENCODING_VERSION = 1
+
+
+def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
+    """True where a target position may look: at itself and before. (1, 1, T, T), bool."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
+
+
+def pad_source(src_ids: Sequence[Ids]) -> tuple[Tensor, Tensor]:
+    """Sources of different lengths as one tensor, each closed by EOS.
+
+    Args:
+        src_ids: B token id lists without special ids; an empty one is allowed.
+    Returns:
+        src (B, S), int64, and src_mask (B, 1, 1, S), bool, True on real tokens; no row is all padding.
+    """
+    lengths = _lengths(src_ids)
+    src = torch.from_numpy(_closed(_padded(src_ids, lengths), lengths))
+    return src, (src != PAD_ID)[:, None, None, :]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentence pairs, padded: what the model reads, what it should say, and where it may look."""
+
+    src: Tensor
+    """(B, S), int64, closed by EOS."""
+    src_mask: Tensor
+    """(B, 1, 1, S), bool, True on real tokens."""
+    tgt_in: Tensor
+    """(B, T), int64, opened by BOS."""
+    tgt_out: Tensor
+    """(B, T), int64, closed by EOS: position t is what should follow tgt_in[:, : t + 1]."""
+    tgt_mask: Tensor
+    """(B, 1, T, T), bool, causal and without padding; each row sees at least BOS."""
+    num_tokens: int
+    """Real target tokens, EOS counted: what the loss is divided by."""
+
+    @classmethod
+    def from_pairs(cls, src_ids: Sequence[Ids], tgt_ids: Sequence[Ids]) -> Batch:
+        """Shift, pad and mask B pairs of token id lists without special ids."""
+        if len(src_ids) != len(tgt_ids) or not src_ids:
+            raise ValueError(
+                f"a batch needs as many sources as targets, got {len(src_ids)} and {len(tgt_ids)}"
+            )
+        src, src_mask = pad_source(src_ids)
+        lengths = _lengths(tgt_ids)
+        padded = _padded(tgt_ids, lengths)
+        opened = np.roll(padded, 1, axis=1)  # the last column is padding in every row
+        opened[:, 0] = BOS_ID
+        tgt_in, tgt_out = torch.from_numpy(opened), torch.from_numpy(_closed(padded, lengths))
+        tgt_mask = causal_mask(tgt_in.size(1)) & (tgt_in != PAD_ID)[:, None, None, :]  # (B, 1, T, T)
+        return cls(src, src_mask, tgt_in, tgt_out, tgt_mask, int(lengths.sum()) + len(lengths))
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on a device."""
+        tensors = (self.src, self.src_mask, self.tgt_in, self.tgt_out, self.tgt_mask)
+        src, src_mask, tgt_in, tgt_out, tgt_mask = (t.to(device, non_blocking=True) for t in tensors)
+        return Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, self.num_tokens)
+
+
+def encode_split(
+    rows: datasets.Dataset, tokenizer: Tokenizer, max_length: int, report: Report, split: str = "train"
+) -> datasets.Dataset:
+    """Token ids of the rows, in the order of the rows: made once, memory-mapped ever after.
+
+    Args:
+        rows: columns src, tgt and row.
+        max_length: most tokens on a side, EOS counted; longer rows are left out.
+        report: where the rows left out are counted as "too long", under `split`.
+    Returns:
+        Columns src_ids and tgt_ids (int32 lists without special ids) and row.
+    """
+    import datasets
+
+    features = datasets.Features(
+        src_ids=datasets.List(datasets.Value("int32")),
+        tgt_ids=datasets.List(datasets.Value("int32")),
+        row=datasets.Value("int64"),
+    )
+    if not len(rows):
+        return datasets.Dataset.from_dict({name: [] for name in features}, features=features)
+
+    def encode(batch: dict[str, list[str]]) -> dict[str, list[object]]:
+        ids = zip(
+            tokenizer.encode_batch(batch["src"]),
+            tokenizer.encode_batch(batch["tgt"]),
+            batch["row"],
+            strict=True,
+        )
+        kept = [item for item in ids if max(len(item[0]), len(item[1])) < max_length]
+        return {name: [item[i] for item in kept] for i, name in enumerate(features)}
+
+    key = f"{rows._fingerprint} {_content(tokenizer)} {max_length} {ENCODING_VERSION}"
+    encoded = rows.map(
+        encode,
+        batched=True,
+        remove_columns=rows.column_names,
+        features=features,
+        # Hashing the closure would pickle the tokenizer, which need not give the same bytes twice.
+        new_fingerprint=hashlib.blake2b(key.encode(), digest_size=16).hexdigest(),
+    )
+    if len(encoded) < len(rows):
+        report[split].drop(
+            "too long", np.setdiff1d(_row_numbers(rows), _row_numbers(encoded), assume_unique=True)
+        )
+    return encoded
+
+
+class Padding(NamedTuple):
+    """Share of positions that hold padding, 0 to 1."""
+
+    src: float
+    tgt: float
+
+
+class BatchSampler:
+    """Batches of similar lengths, in an order that seed and epoch fix."""
+
+    def __init__(self, rows: datasets.Dataset, batch_tokens: int, seed: int) -> None:
+        """
+        Args:
+            rows: from `encode_split`; read from the memory map, batch by batch.
+            batch_tokens: most real target tokens in a batch, EOS counted; a longer row is a batch of its own.
+        """
+        if not len(rows):
+            raise ValueError("no rows to make batches of")
+        if rows._indices is not None:
+            rows = rows.flatten_indices()
+        self._src, self._tgt = _Ragged(rows.data.column("src_ids")), _Ragged(rows.data.column("tgt_ids"))
+        self._batch_tokens, self._seed = batch_tokens, seed
+        self._plan: tuple[int, Ints, Ints] | None = None
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """Each row once, from batch `start` on; the same seed and epoch give the same batches."""
+        order, bounds = self._planned(epoch)
+        for first, last in bounds[start:]:
+            chosen = order[first:last]
+            yield Batch.from_pairs(self._src.take(chosen), self._tgt.take(chosen))
+
+    def num_batches(self, epoch: int) -> int:
+        """Batches in an epoch; epochs differ a little."""
+        return len(self._planned(epoch)[1])
+
+    def num_tokens(self) -> int:
+        """Real target tokens in an epoch, EOS counted."""
+        return int(self._tgt.lengths.sum()) + len(self._tgt.lengths)
+
+    def padding(self, epoch: int) -> Padding:
+        """Padding share of the source and target positions of an epoch."""
+        order, bounds = self._planned(epoch)
+        shares = []
+        for side in (self._src, self._tgt):
+            lengths = side.lengths[order] + 1
+            # Batches lie back to back in `order`, so each one's longest row comes from one reduction.
+            firsts = np.sort(bounds[:, 0])
+            rows = np.diff(np.append(firsts, len(order)))
+            shares.append(1 - lengths.sum() / (np.maximum.reduceat(lengths, firsts) * rows).sum())
+        return Padding(*map(float, shares))
+
+    def _planned(self, epoch: int) -> tuple[Ints, Ints]:
+        if self._plan is None or self._plan[0] != epoch:
+            self._plan = (epoch, *self._make_plan(epoch))
+        return self._plan[1:]
+
+    def _make_plan(self, epoch: int) -> tuple[Ints, Ints]:
+        """Row order (N,), and first and past-the-last position of each batch in it (batches, 2), shuffled."""
+        rng = np.random.default_rng([self._seed, epoch])
+        src, tgt = self._src.lengths, self._tgt.lengths
+        # Targets of one length together, sources rising in one target length and falling in the next, so that a
+        # batch across the border holds no extremes. Rows of equal lengths are mixed anew in every epoch.
+        rising = np.where((tgt + rng.integers(2)) % 2, 1, -1)
+        order = np.lexsort((rng.random(len(src), np.float32), rising * src, tgt))
+        sides = ((tgt, self._batch_tokens), (src, MAX_SOURCE_SHARE * self._batch_tokens))
+        sums = [(np.cumsum(lengths[order] + 1), limit) for lengths, limit in sides]
+        bounds, first = [], 0
+        while first < len(order):
+            before = [total[first - 1] if first else 0 for total, _ in sums]
+            lasts = [np.searchsorted(t, b + limit, "right") for (t, limit), b in zip(sums, before, strict=True)]
+            bounds.append((first, max(first + 1, int(min(lasts)))))
+            first = bounds[-1][1]
+        return order, rng.permutation(np.array(bounds, dtype=np.int64))
+
+
+class _Ragged:
+    """A column of id lists, read straight from the memory map."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._offsets = [chunk.offsets.to_numpy() for chunk in column.chunks]
+        self._values = [chunk.values.to_numpy() for chunk in column.chunks]
+        self._firsts = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
+        self.lengths = np.concatenate([np.diff(offsets) for offsets in self._offsets])
+
+    def take(self, indices: Ints) -> list[npt.NDArray[np.int32]]:
+        """Views of the lists at these positions."""
+        chunks = np.searchsorted(self._firsts, indices, "right") - 1
+        inner = indices - self._firsts[chunks]
+        views = []
+        for chunk, i in zip(chunks.tolist(), inner.tolist(), strict=True):
+            offsets = self._offsets[chunk]
+            views.append(self._values[chunk][offsets[i] : offsets[i + 1]])
+        return views
+
+
+def _lengths(ids: Sequence[Ids]) -> Ints:
+    return np.fromiter(map(len, ids), np.int64, len(ids))
+
+
+def _padded(ids: Sequence[Ids], lengths: Ints) -> Ints:
+    """(B, longest + 1): each list, then padding."""
+    padded = np.full((len(ids), int(lengths.max()) + 1), PAD_ID, dtype=np.int64)
+    flat = np.concatenate([np.asarray(row, np.int32) for row in ids])
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = flat
+    return padded
+
+
+def _closed(padded: Ints, lengths: Ints) -> Ints:
+    """The same with EOS after each list."""
+    closed = padded.copy()
+    closed[np.arange(len(closed)), lengths] = EOS_ID
+    return closed
+
+
+def _row_numbers(rows: datasets.Dataset) -> Ints:
+    numbers = [batch["row"] for batch in rows.with_format("numpy", columns=["row"]).iter(100_000)]
+    return np.concatenate([np.zeros(0, np.int64), *numbers])
+
+
+def _content(tokenizer: Tokenizer) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tokenizer.json"
+        tokenizer.save(path)
+        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()

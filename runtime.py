@@ -1,0 +1,118 @@
+"""What a command needs from the machine: device, precision, threads, whole files, errors in one line."""
+
+import ctypes
+import errno
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+
+def device(name: str = "auto") -> torch.device:
+    """The device of that name; `auto` takes an accelerator when there is one.
+
+    Raises:
+        ValueError: the device is unknown or not on this machine.
+    """
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    if name == "auto":
+        return accelerator or torch.device("cpu")
+    try:
+        wanted = torch.device(name)
+        torch.empty(1, device=wanted)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise ValueError(
+            f"--device {name} is not on this machine; there is: {accelerator or ''} cpu"
+        ) from None
+    return wanted
+
+
+def setup(threads: int | None, seed: int) -> None:
+    """Set torch's threads (None: its own choice) and seed, and keep freed memory for the next step.
+
+    glibc gives large blocks back to the kernel and faults them in again at every step; holding on to them is
+    what `mallopt` asks for here. Other C libraries lack it and go on as they are.
+    """
+    if threads is not None:
+        if threads < 1:
+            raise ValueError(f"--threads must be at least 1, got {threads}")
+        torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt is not None:
+        trim_threshold, mmap_threshold = -1, -3  # names and numbers of malloc.h
+        mallopt(trim_threshold, 2**31 - 1)
+        mallopt(mmap_threshold, 2**30)
+
+
+def autocast_dtype(where: torch.device, wanted: bool = True) -> torch.dtype:
+    """bfloat16 where the hardware computes in it, else float32 (a CPU emulates it a hundred times slower)."""
+    return (
+        torch.bfloat16
+        if wanted and where.type == "cuda" and torch.cuda.is_bf16_supported()
+        else torch.float32
+    )
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write a file whole or not at all: beside it, flushed to disk, then renamed."""
+    raw = data.encode() if isinstance(data, str) else data
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Flush the names in a folder to disk, so that a rename survives a power cut."""
+    if os.name == "posix":
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def run_command(main: Callable[[], None]) -> None:
+    """Run a command; the user's mistakes become one line on stderr and exit code 2.
+
+    NMT_DEBUG=1 in the environment shows the traceback instead.
+    """
+    try:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise ValueError(
+                f"several ranks are not supported (WORLD_SIZE={os.environ['WORLD_SIZE']}); run one process"
+            )
+        main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone (| head): keep the interpreter from complaining when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    except (ValueError, OSError) as error:
+        if os.environ.get("NMT_DEBUG"):
+            raise
+        print(f"error: {_message(error)}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        what = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
+        return f"{what}; free some space and run again" if error.errno == errno.ENOSPC else what
+    return " ".join(str(error).split())

@@ -1,0 +1,202 @@
+"""Translate from the command line: arguments, a file or standard input to text."""
+
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import tyro
+
+import checkpoint
+import runtime
+from config import DecodeConfig, Json, parse_args
+from translator import LINE_BREAK, Translation, Translator
+
+DESCRIPTION = """Translate sentences, a file or standard input. Line n of the output belongs to line n of the input.
+
+examples:
+  python translate.py "Where is the station?" "How are you?"
+  python translate.py --input letter.txt --output brief.txt
+  echo "Good morning" | python translate.py --model runs/books-en-fr --beam 1
+  python translate.py "Where is the station?" --attention attention.png
+"""
+PICTURES = (".png", ".svg", ".pdf")
+READ_BYTES = 65_536
+BOM = "\ufeff".encode()
+
+
+@dataclass(frozen=True)
+class TranslateConfig:
+    """What goes in, what comes out, and the model between."""
+
+    sentences: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Texts to translate; without any, --input or standard input is read. Put -- before one that starts with
+    a dash."""
+    input: Path | None = None
+    """File to translate, UTF-8, line by line."""
+    output: Path | None = None
+    """File to write, whole or not at all; standard output by default."""
+    model: Path | None = None
+    """Model folder; the newest finished one in runs/ by default."""
+    n_best: int = 1
+    """Translations of each line, at most --beam. More than one are printed with tabs between: line, rank,
+    score, text."""
+    json: tyro.conf.UseCounterAction[int] = 0  # a flag without a value
+    """Print a JSON object for each line: source, translation, score, candidates, warnings (which are otherwise
+    printed to standard error)."""
+    attention: Path | None = None
+    """Picture to draw (.png, .svg, .pdf) of where the model looked, for the first sentence of one text."""
+    threads: int | None = None
+    """CPU threads; all cores by default."""
+    device: str = "auto"
+    """cpu, cuda, mps, …; auto takes an accelerator when there is one."""
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+
+    def __post_init__(self) -> None:
+        if self.sentences and self.input:
+            raise ValueError("give sentences or --input, not both")
+        if not 1 <= self.n_best <= self.decode.beam:
+            raise ValueError(f"--n-best must be between 1 and --beam ({self.decode.beam}), got {self.n_best}")
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"--threads must be at least 1, got {self.threads}")
+        if self.attention and len(self.sentences) != 1:
+            raise ValueError("--attention draws one sentence; give it as the only argument")
+        if self.attention and self.attention.suffix not in PICTURES:
+            raise ValueError(f"--attention must end in {', '.join(PICTURES)}, got {self.attention}")
+
+
+class Line(NamedTuple):
+    """One unit of the input."""
+
+    number: int
+    text: str
+    ending: str
+    """Line break to write after its translation."""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    config = parse_args(TranslateConfig, args=args, description=DESCRIPTION)
+    for flag, path in (("--output", config.output), ("--attention", config.attention)):
+        if path:
+            _check_writable(flag, path)
+    # A file is read whole before anything is translated: what is wrong with it is said at once.
+    lines = _read_file(config.input) if config.input else _arguments(config.sentences)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    translator = Translator.load(config.model or checkpoint.newest_run(), device=config.device)
+    from_stdin = not config.sentences and not config.input
+    chunks = _read_stdin() if from_stdin else _chunks(lines, 16 * config.decode.batch_size)
+    outputs = _translate(translator, chunks, config)
+    if config.output:
+        runtime.write_atomic(config.output, "".join(outputs))
+    else:
+        for output in outputs:
+            sys.stdout.buffer.write(output.encode())
+            sys.stdout.buffer.flush()
+    if config.attention:
+        _draw(translator, config.sentences[0], config.attention, config.decode)
+
+
+def _translate(
+    translator: Translator, chunks: Iterable[list[Line]], config: TranslateConfig
+) -> Iterator[str]:
+    """What to write for each chunk of lines; warnings go to standard error meanwhile."""
+    unit = "sentence" if config.sentences else "line"
+    for lines in chunks:
+        texts = [line.text for line in lines]
+        translations = translator.translate(texts, decode=config.decode, n_best=config.n_best)
+        if not config.json:
+            for line, translation in zip(lines, translations, strict=True):
+                for warning in translation.warnings:
+                    print(f"{unit} {line.number}: {warning}", file=sys.stderr)
+        yield "".join(_format(*pair, config) for pair in zip(lines, translations, strict=True))
+
+
+def _format(line: Line, translation: Translation, config: TranslateConfig) -> str:
+    if config.json:
+        candidates: list[Json] = [{"text": c.text, "score": c.score} for c in translation.candidates]
+        record: dict[str, Json] = {"source": translation.source, "translation": translation.text}
+        record |= {"score": translation.score, "candidates": candidates}
+        record["warnings"] = list(translation.warnings)
+        return json.dumps(record, ensure_ascii=False) + "\n"
+    if config.n_best == 1:
+        return translation.text + line.ending
+    return "".join(
+        f"{line.number}\t{rank}\t{candidate.score:.4f}\t{re.sub(LINE_BREAK, ' ', candidate.text)}\n"
+        for rank, candidate in enumerate(translation.candidates, 1)
+    )
+
+
+def _arguments(sentences: Sequence[str]) -> list[Line]:
+    texts = [
+        _decode(text.encode(errors="surrogateescape"), f"sentence {i}") for i, text in enumerate(sentences, 1)
+    ]
+    return [Line(number, text, "\n") for number, text in enumerate(texts, 1)]
+
+
+def _read_file(path: Path) -> list[Line]:
+    if not path.is_file():
+        raise FileNotFoundError(f"--input {path} is {'not a file' if path.exists() else 'not there'}")
+    with path.open("rb") as file:  # in binary, lines end with LF alone
+        return [_line(data, number, str(path)) for number, data in enumerate(file, 1)]
+
+
+def _read_stdin() -> Iterator[list[Line]]:
+    """Whole lines as soon as they are there, many at once where they come fast."""
+    if sys.stdin.isatty():
+        print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
+    number, rest = 0, b""
+    while data := sys.stdin.buffer.read1(READ_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        if lines:
+            yield [_line(line + b"\n", number + i, "standard input") for i, line in enumerate(lines, 1)]
+        number += len(lines)
+    if rest:
+        yield [_line(rest, number + 1, "standard input")]
+
+
+def _line(data: bytes, number: int, name: str) -> Line:
+    ending = b"\r\n" if data.endswith(b"\r\n") else b"\n"
+    text = data.removesuffix(ending).removeprefix(BOM if number == 1 else b"")
+    return Line(number, _decode(text, f"line {number} of {name}"), ending.decode())
+
+
+def _decode(data: bytes, name: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name} is not UTF-8: byte {data[error.start]:#04x} at offset {error.start}; convert it with iconv"
+        ) from None
+
+
+def _chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
+    rest = iter(lines)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+def _check_writable(flag: str, path: Path) -> None:
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"{flag} {path} cannot be written; name a file in a folder of yours")
+
+
+def _draw(translator: Translator, text: str, path: Path, decode: DecodeConfig) -> None:
+    from picture import draw_attention
+
+    attention = translator.attention(text, decode=decode)
+    image = io.BytesIO()
+    draw_attention(*attention).savefig(image, format=path.suffix[1:])
+    runtime.write_atomic(path, image.getvalue())
+
+
+if __name__ == "__main__":
+    runtime.run_command(main)

@@ -1,0 +1,325 @@
+"""Text in, translation out: sentences, batches, layout, warnings. All that decodes goes through here.
+
+Shapes: B sentences of a batch, S source length, T target length.
+"""
+
+import re
+import textwrap
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+import checkpoint
+import runtime
+from config import DecodeConfig
+from dataset import causal_mask, pad_source
+from decoding import Hypothesis, search
+from model import Transformer
+from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+
+LINE_BREAK = r"(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])+"
+# Where too long a sentence may be cut: after a stop with a space behind it, or one that needs none.
+STOP = re.compile(r"[.!?;:,…)\]»”](?=\s)|[。！？；：，、]")
+DECODE = DecodeConfig()
+
+
+class Candidate(NamedTuple):
+    """One translation of a text among the n best."""
+
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What became of one text."""
+
+    source: str
+    text: str
+    """The best translation, with the source's white space between sentences."""
+    score: float
+    """Mean of its sentences' scores (length-penalised log-probabilities); 0 where nothing was translated."""
+    candidates: tuple[Candidate, ...]
+    """Best first, the first being `text`. The k-th joins each sentence's k-th best, or its last."""
+    warnings: tuple[str, ...]
+    """What a reader of the translation should know, a line each."""
+
+
+class Attention(NamedTuple):
+    """Where the decoder looked when it wrote each token."""
+
+    source: list[str]
+    """S tokens as a person can read them, the end token included."""
+    target: list[str]
+    """T tokens, likewise."""
+    weights: Tensor
+    """(T, S), float32, rows sum to 1; mean over the heads of one layer."""
+
+
+class Part(NamedTuple):
+    """A stretch of a text: a sentence to translate, or white space and symbols to copy."""
+
+    text: str
+    is_sentence: bool
+
+
+class Result(NamedTuple):
+    """One translation of a sentence."""
+
+    text: str
+    score: float
+    finished: bool
+
+
+class Translator:
+    """A model with its tokenizer.
+
+    Args:
+        src_lang: code of the source language, for the rules that find its sentences.
+        max_length: longest source the model was trained on, in tokens, end token included.
+        split_sentences: False translates each text as one unit, like a row of a corpus.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        *,
+        src_lang: str,
+        max_length: int,
+        split_sentences: bool = True,
+    ) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self.src_lang, self.max_length, self.split_sentences = src_lang, max_length, split_sentences
+
+    @classmethod
+    def load(cls, path: Path | str, *, device: str = "auto", split_sentences: bool = True) -> "Translator":
+        """Load a model folder.
+
+        Raises:
+            FileNotFoundError, ValueError: nothing there, or not a model folder.
+        """
+        loaded = checkpoint.load(Path(path), runtime.device(device))
+        data = loaded.config.data
+        return cls(
+            loaded.model,
+            loaded.tokenizer,
+            src_lang=data.src,
+            max_length=data.max_length,
+            split_sentences=split_sentences,
+        )
+
+    def translate(
+        self, texts: Sequence[str], *, decode: DecodeConfig = DECODE, n_best: int = 1
+    ) -> list[Translation]:
+        """Translate texts of any length and layout; the result of each does not depend on the others.
+
+        Lines, sentences and the white space around them stay where they are. What has neither letter nor
+        digit is copied. A sentence longer than the model knows is translated in pieces, with a warning.
+
+        Args:
+            n_best: candidates wanted, at most `decode.beam`; the best does not depend on it.
+        """
+        if not 1 <= n_best <= decode.beam:
+            raise ValueError(
+                f"--n-best must be between 1 and --beam, got {n_best} with a beam of {decode.beam}"
+            )
+        sources: dict[str, list[int]] = {}
+        plans = []
+        for text in texts:
+            warnings: list[str] = []
+            plans.append((text, list(self._parts(text, sources, warnings)), warnings))
+        results = self._search(sources, decode, n_best)
+        return [_assemble(text, parts, warnings, results) for text, parts, warnings in plans]
+
+    def attention(self, text: str, *, decode: DecodeConfig = DECODE, layer: int = -1) -> Attention:
+        """Cross-attention between the first sentence of a text and its translation.
+
+        Args:
+            layer: which of the decoder's layers; -1 is the last.
+        """
+        sources: dict[str, list[int]] = {}
+        for _ in self._parts(text, sources, []):
+            if sources:
+                break
+        if not sources:
+            raise ValueError(f"nothing to translate in {text[:40]!r}; give a sentence")
+        src_ids = next(iter(sources.values()))
+        [[best]] = self._decode([src_ids], decode, 1)
+        src, src_mask = self._batch([src_ids])
+        tgt = src.new_tensor([[BOS_ID, *best.ids]])  # (1, T)
+        tgt_mask = causal_mask(tgt.size(1), src.device)
+        layers: list[Tensor] = []
+        with _evaluating(self.model), torch.inference_mode():
+            memory = self.model.encode(src, src_mask)
+            self.model.decode(memory, src_mask, tgt, tgt_mask, cross_weights=layers)
+        weights = layers[layer][0].float().mean(0).cpu()  # (T, S)
+        pieces = self.tokenizer.pieces
+        return Attention(pieces([*src_ids, EOS_ID]), pieces([*best.ids, EOS_ID]), weights)
+
+    def _parts(self, text: str, sources: dict[str, list[int]], warnings: list[str]) -> Iterator[Part]:
+        """Cut a text; its parts joined are the text. Its sentences go into `sources` with their ids."""
+        for unit in self._units(text):
+            pieces = [unit]
+            if _has_words(unit) and unit.strip() not in sources:
+                length = len(self.tokenizer.encode(unit.strip())) + 1
+                if length > self.max_length:
+                    pieces = list(self._pieces(unit))
+                    warnings.append(
+                        f"{length} tokens, but the model was trained on at most {self.max_length}: "
+                        f"translated in {len(pieces)} pieces: {_excerpt(unit)}"
+                    )
+            for piece in pieces:
+                core = piece.strip() if _has_words(piece) else ""
+                before, _, after = piece.partition(core) if core else (piece, "", "")
+                if core and core not in sources:
+                    sources[core] = self.tokenizer.encode(core)
+                parts = (Part(before, False), Part(core, True), Part(after, False))
+                yield from (part for part in parts if part.text)
+
+    def _units(self, text: str) -> Iterator[str]:
+        if not self.split_sentences:
+            yield text
+            return
+        from sentencex import segment  # rows of corpora do without it
+
+        for line in re.split(f"({LINE_BREAK})", text):
+            sentences = list(segment(self.src_lang, line)) if _has_words(line) else [line]
+            yield from sentences if "".join(sentences) == line else [line]
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        """Cut after the last stop of the second half that fits, else at white space, else anywhere."""
+        room = self.max_length - 1
+        # A token has seldom more characters, and encoding the whole rest each time would be quadratic.
+        window = 16 * room
+
+        def num_tokens(length: int) -> int:
+            return len(self.tokenizer.encode(text[:length].strip()))
+
+        while len(text) > window or num_tokens(len(text)) > room:
+            end = max(1, bisect_right(range(min(len(text), window) + 1), room, lo=1, key=num_tokens) - 1)
+            stops = [match.end() for match in STOP.finditer(text, end // 2, end)]
+            spaces = [match.end() for match in re.finditer(r"\s+", text[:end])]
+            end = (stops or [i for i in spaces if text[:i].strip()] or [end])[-1]
+            yield text[:end]
+            text = text[end:]
+        yield text
+
+    def _search(
+        self, sources: dict[str, list[int]], decode: DecodeConfig, n_best: int
+    ) -> dict[str, list[Result]]:
+        """Translate each distinct sentence once, with others of its length."""
+        order = sorted(sources, key=lambda sentence: len(sources[sentence]))
+        found = {}
+        for start in range(0, len(order), decode.batch_size):
+            batch = order[start : start + decode.batch_size]
+            rows = self._decode([sources[sentence] for sentence in batch], decode, n_best)
+            found.update(
+                {sentence: self._results(sentence, row) for sentence, row in zip(batch, rows, strict=True)}
+            )
+        return found
+
+    def _results(self, sentence: str, hypotheses: list[Hypothesis]) -> list[Result]:
+        results: dict[str, Result] = {}  # two ways of cutting the same words are one translation
+        for ids, score, finished in hypotheses:
+            text = self.tokenizer.decode(ids).strip()
+            if not re.search(LINE_BREAK, sentence):
+                text = re.sub(LINE_BREAK, " ", text)  # lines of the output belong to lines of the input
+            results.setdefault(text, Result(text, score, finished))
+        return list(results.values())
+
+    def _decode(self, sources: list[list[int]], decode: DecodeConfig, n_best: int) -> list[list[Hypothesis]]:
+        """The only call of the search: a batch of source ids to hypotheses."""
+        src, src_mask = self._batch(sources)
+        longest = len(self.model.tgt_pos.table) if self.model.tgt_pos.kind == "learned" else None
+        bounds = [2 * (len(ids) + 1) + 20 for ids in sources]
+        with _evaluating(self.model):
+            return search(
+                self.model,
+                src,
+                src_mask,
+                [min(bound, longest or bound) for bound in bounds],
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                banned_ids=(PAD_ID, BOS_ID),
+                beam=decode.beam,
+                alpha=decode.length_penalty,
+                n_best=n_best,
+            )
+
+    def _batch(self, sources: list[list[int]]) -> tuple[Tensor, Tensor]:
+        """Ids with the end token, padded (B, S), and their mask (B, 1, 1, S)."""
+        src, src_mask = pad_source(sources)
+        device = self.model.projection_layer.proj.weight.device
+        return src.to(device), src_mask.to(device)
+
+
+class _evaluating:
+    """Switches dropout off for a while."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model, self.was_training = model, model.training
+
+    def __enter__(self) -> None:
+        self.model.eval()
+
+    def __exit__(self, *error: object) -> None:
+        self.model.train(self.was_training)
+
+
+def _assemble(
+    text: str, parts: list[Part], warnings: list[str], results: dict[str, list[Result]]
+) -> Translation:
+    sentences = [part.text for part in parts if part.is_sentence]
+    count = max((len(results[sentence]) for sentence in sentences), default=1)
+    candidates = []
+    for rank in range(count):
+        chosen = {
+            sentence: results[sentence][min(rank, len(results[sentence]) - 1)] for sentence in sentences
+        }
+        score = sum(chosen[sentence].score for sentence in sentences) / max(1, len(sentences))
+        candidates.append(Candidate(_join(parts, chosen), score))
+    best = {sentence: results[sentence][0] for sentence in sentences}  # each one once, in order
+    for sentence, result in best.items():
+        warnings += [f"{what}: {_excerpt(sentence)}" for what in _doubts(sentence, result)]
+    return Translation(text, *candidates[0], tuple(candidates), tuple(warnings))
+
+
+def _join(parts: list[Part], chosen: dict[str, Result]) -> str:
+    joined = ""
+    for i, part in enumerate(parts):
+        # Scripts that end a sentence without a space meet one that needs it.
+        if part.is_sentence and i and parts[i - 1].text[-1:] in "。！？" and joined[-1:] in (".", "!", "?"):
+            joined += " "
+        joined += chosen[part.text].text if part.is_sentence else part.text
+    return joined
+
+
+def _doubts(sentence: str, result: Result) -> Iterator[str]:
+    if not result.text:
+        yield "translated to nothing"
+    if not result.finished:
+        yield "stopped at the length bound, the end may be missing"
+    if _digits(sentence) != _digits(result.text):
+        yield "the digits differ"
+    if "\ufffd" in result.text and "\ufffd" not in sentence:
+        yield "a character came out broken"
+
+
+def _digits(text: str) -> Counter[int]:
+    return Counter(value for c in text if (value := unicodedata.decimal(c, None)) is not None)
+
+
+def _has_words(text: str) -> bool:
+    return any(c.isalnum() for c in text)
+
+
+def _excerpt(text: str) -> str:
+    return textwrap.shorten(text, 60, placeholder=" …") if " " in text[:60].strip() else text[:60]
