@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import origins
+import readers
 from config import DataConfig, Json
 
 Ints = npt.NDArray[np.int64]
@@ -112,7 +113,7 @@ def read_splits(config: DataConfig) -> Splits:
     for split, indices in taken.items():
         others[split] = train.rows.select(indices)
         kept = np.setdiff1d(kept, indices, assume_unique=True)
-        report["train"].drop(f"taken for {split}", train.numbers(indices))
+        report["train"].drop(f"taken for {split}", indices + 1)
     for split in ("validation", "test", *others):
         if split not in report:
             report[split] = SplitReport(len(others[split])) if split in taken else scans[split].report()
@@ -160,29 +161,31 @@ class _Scan:
 
     def __init__(self, rows: datasets.Dataset) -> None:
         self.rows = rows
+        code = {"code": readers.code_digest(__file__)}
         # map leaves an empty dataset without the new columns.
-        self.cleaned = rows.map(_scan, batched=True, features=SCAN_FEATURES) if len(rows) else rows
+        self.cleaned = (
+            rows.map(_scan, batched=True, features=SCAN_FEATURES, fn_kwargs=code) if len(rows) else rows
+        )
         self.reason, self.ratio, self.src_hash, self.pair_hash = (
             self.cleaned.data.column(name).to_numpy() if len(rows) else np.zeros(0, dtype)
             for name, dtype in (("reason", "i1"), ("ratio", "f4"), ("src_hash", "i8"), ("pair_hash", "i8"))
         )
         self.two_sided = np.flatnonzero(self.reason == 0)
 
-    def numbers(self, indices: Ints) -> Ints:
-        """Row numbers at these positions."""
-        return indices + 1
-
     def report(self) -> SplitReport:
         """The rows that have no two sides, by reason."""
         report = SplitReport(len(self.rows))
         for code, reason in enumerate(REASONS):
             if code:
-                report.drop(reason, self.numbers(np.flatnonzero(self.reason == code)))
+                report.drop(reason, np.flatnonzero(self.reason == code) + 1)
         return report
 
 
-def _scan(batch: dict[str, list[str | None]]) -> dict[str, list[object]]:
-    """Cleaned text, reason to drop the row (REASONS), length ratio and hashes of a batch of rows."""
+def _scan(batch: dict[str, list[str | None]], code: str) -> dict[str, list[object]]:
+    """Cleaned text, reason to drop the row (REASONS), length ratio and hashes of a batch of rows.
+
+    `code` is part of the name under which the result is cached.
+    """
     columns: dict[str, list[object]] = {name: [] for name in SCAN_FEATURES if name != "row"}
     for raw_src, raw_tgt in zip(batch["src"], batch["tgt"], strict=True):
         src, tgt = (unicodedata.normalize("NFC", text or "").strip() for text in (raw_src, raw_tgt))
@@ -211,7 +214,7 @@ def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitRepo
 
     def drop(reason: str, bad: npt.NDArray[np.bool_]) -> None:
         nonlocal kept
-        report.drop(reason, train.numbers(kept[bad]))
+        report.drop(reason, kept[bad] + 1)
         kept = kept[~bad]
 
     drop("length ratio", train.ratio[kept] > max_ratio)

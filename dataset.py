@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+import tokenizer as tokenizer_module
 from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ Ids = Sequence[int] | npt.NDArray[np.int32]
 
 # A batch whose targets are far shorter than its sources stays below this many source tokens per target token.
 MAX_SOURCE_SHARE = 4
-# Part of the name under which encoded rows are cached: raise it when `encode_split` changes what it writes.
-ENCODING_VERSION = 1
 
 
 def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
@@ -122,7 +121,7 @@ def encode_split(
         kept = [item for item in ids if max(len(item[0]), len(item[1])) < max_length]
         return {name: [item[i] for item in kept] for i, name in enumerate(features)}
 
-    key = f"{rows._fingerprint} {_content(tokenizer)} {max_length} {ENCODING_VERSION}"
+    key = f"{rows._fingerprint} {_content(tokenizer)} {max_length}"
     encoded = rows.map(
         encode,
         batched=True,
@@ -198,8 +197,8 @@ class BatchSampler:
         """Row order (N,), and first and past-the-last position of each batch in it (batches, 2), shuffled."""
         rng = np.random.default_rng([self._seed, epoch])
         src, tgt = self._src.lengths, self._tgt.lengths
-        # Targets of one length together, sources rising in one target length and falling in the next, so that a
-        # batch across the border holds no extremes. Rows of equal lengths are mixed anew in every epoch.
+        # Targets of one length together, sources rising in one target length and falling in the next, so that
+        # a batch across the border holds no extremes. Rows of equal lengths are mixed anew in every epoch.
         rising = np.where((tgt + rng.integers(2)) % 2, 1, -1)
         order = np.lexsort((rng.random(len(src), np.float32), rising * src, tgt))
         sides = ((tgt, self._batch_tokens), (src, MAX_SOURCE_SHARE * self._batch_tokens))
@@ -207,7 +206,9 @@ class BatchSampler:
         bounds, first = [], 0
         while first < len(order):
             before = [total[first - 1] if first else 0 for total, _ in sums]
-            lasts = [np.searchsorted(t, b + limit, "right") for (t, limit), b in zip(sums, before, strict=True)]
+            lasts = [
+                np.searchsorted(t, n + limit, "right") for (t, limit), n in zip(sums, before, strict=True)
+            ]
             bounds.append((first, max(first + 1, int(min(lasts)))))
             first = bounds[-1][1]
         return order, rng.permutation(np.array(bounds, dtype=np.int64))
@@ -258,7 +259,11 @@ def _row_numbers(rows: datasets.Dataset) -> Ints:
 
 
 def _content(tokenizer: Tokenizer) -> str:
+    """Digest of a tokenizer, and of the code that uses it."""
+    digest = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
+    digest.update(Path(tokenizer_module.__file__).read_bytes())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tokenizer.json"
         tokenizer.save(path)
-        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

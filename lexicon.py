@@ -24,6 +24,10 @@ class Adjective(NamedTuple):
     is_before_noun: bool
     kinds: tuple[str, ...]
 
+    def form(self, gender: str, is_plural: bool) -> str:
+        """The French form that agrees with a noun, not minding a vowel that follows."""
+        return self.fr[2 * is_plural + (gender == "f")]
+
 
 class Verb(NamedTuple):
     """A verb in both languages and what it takes.
@@ -68,26 +72,28 @@ someone: invité:m:guest, voyageur:m:traveller
 hot_drink: café:m:coffee, thé:m:tea, chocolat chaud:m:hot chocolate, tisane:f:herbal tea
 cold_drink: eau:f:water, lait:m:milk, jus d'orange:m:orange juice, bière:f:beer, limonade:f:lemonade
 cold_drink: cidre:m:cider, jus de pomme:m:apple juice, eau minérale:f:mineral water, vin:m:wine
-food: poisson:m:fish, poulet:m:chicken, viande:f:meat, riz:m:rice, soupe:f:soup, jambon:m:ham, bœuf:m:beef
-food: porc:m:pork, saumon:m:salmon, agneau:m:lamb, salade:f:salad, thon:m:tuna
+food: poisson:m:fish, poulet:m:chicken, viande:f:meat, riz:m:rice, soupe:f:soup, bœuf:m:beef, veau:m:veal
+food: porc:m:pork, saumon:m:salmon, agneau:m:lamb, thon:m:tuna, purée:f:mashed potato
 snack_food: pain:m:bread, fromage:m:cheese, glace:f:ice cream, chocolat:m:chocolate, miel:m:honey
-snack_food: confiture:f:jam, crème:f:cream, beurre:m:butter
-staple: sucre:m:sugar, sel:m:salt, huile:f:oil, farine:f:flour, poivre:m:pepper, vinaigre:m:vinegar
-staple: moutarde:f:mustard, ail:m:garlic
+snack_food: confiture:f:jam, crème:f:cream, beurre:m:butter, salade:f:salad, jambon:m:ham
+seasoning: sel:m:salt, huile:f:oil, poivre:m:pepper, vinaigre:m:vinegar, moutarde:f:mustard, ail:m:garlic
+staple: sucre:m:sugar, farine:f:flour, savon:m:soap, papier:m:paper
 fruit: pomme:f:apple, poire:f:pear, banane:f:banana, orange:f:orange, fraise:f:strawberry, cerise:f:cherry
 fruit: pêche:f:peach, melon:m:melon, ananas:m:pineapple, abricot:m:apricot, framboise:f:raspberry
 fruit: prune:f:plum, tomate:f:tomato/tomatoes, figue:f:fig
 vegetable: carotte:f:carrot, oignon:m:onion, champignon:m:mushroom, concombre:m:cucumber, haricot:m:bean
 vegetable: pomme de terre/pommes de terre:f:potato/potatoes, aubergine:f:aubergine, artichaut:m:artichoke
-snack: gâteau:m:cake, croissant:m:croissant, sandwich:m:sandwich, tarte:f:tart, pizza:f:pizza
+cake: gâteau:m:cake, tarte:f:tart, pizza:f:pizza, quiche:f:quiche
+snack: croissant:m:croissant, sandwich:m:sandwich, beignet:m:doughnut
 snack: biscuit:m:biscuit, crêpe:f:pancake, omelette:f:omelette, yaourt:m:yoghurt, hamburger:m:hamburger
 clothes: chemise:f:shirt, robe:f:dress, jupe:f:skirt, manteau:m:coat, chapeau:m:hat, veste:f:jacket
 clothes: pull:m:sweater, cravate:f:tie, écharpe:f:scarf/scarves, ceinture:f:belt, casquette:f:cap
 clothes: imperméable:m:raincoat, uniforme:m:uniform, costume:m:suit
 pair: chaussure:f:shoe, chaussette:f:sock, botte:f:boot, gant:m:glove, sandale:f:sandal, pantoufle:f:slipper
 book: livre:m:book, journal:m:newspaper, magazine:m:magazine, dictionnaire:m:dictionary
-writing: roman:m:novel, poème:m:poem, histoire:f:story, article:m:article
-mail: lettre:f:letter, message:m:message, carte postale/cartes postales:f:postcard, courriel:m:email
+writing: roman:m:novel, poème:m:poem, conte:m:tale, article:m:article
+mail: lettre:f:letter, message:m:message, courriel:m:email
+card: carte postale/cartes postales:f:postcard, invitation:f:invitation
 stationery: stylo:m:pen, crayon:m:pencil, cahier:m:notebook, gomme:f:rubber, règle:f:ruler
 stationery: enveloppe:f:envelope, feutre:m:felt-tip pen
 belonging: clé:f:key, téléphone:m:phone, sac:m:bag, valise:f:suitcase, parapluie:m:umbrella, passeport:m:passport
@@ -99,13 +105,16 @@ machine: aspirateur:m:vacuum cleaner, horloge:f:clock, réveil:m:alarm clock
 furniture: table:f:table, chaise:f:chair, lit:m:bed, armoire:f:wardrobe, canapé:m:sofa, fauteuil:m:armchair
 furniture: bureau:m:desk, étagère:f:shelf/shelves, commode:f:chest of drawers/chests of drawers
 textile: tapis:m:carpet, rideau:m:curtain, couverture:f:blanket, coussin:m:cushion, nappe:f:tablecloth
-dish: assiette:f:plate, verre:m:glass, tasse:f:cup, bouteille:f:bottle, bol:m:bowl, couteau:m:knife/knives
-dish: fourchette:f:fork, cuillère:f:spoon, casserole:f:saucepan, poêle:f:frying pan
+dish: assiette:f:plate, verre:m:glass, tasse:f:cup, bouteille:f:bottle, bol:m:bowl, casserole:f:saucepan
+dish: poêle:f:frying pan, théière:f:teapot, vase:m:vase
+cutlery: couteau:m:knife/knives, fourchette:f:fork, cuillère:f:spoon
 opening: porte:f:door, fenêtre:f:window, tiroir:m:drawer, portail:m:gate
 vehicle: voiture:f:car, vélo:m:bike, moto:f:motorbike, camion:m:lorry, bateau:m:boat
 ride: train:m:train, bus:m:bus, avion:m:plane, taxi:m:taxi, métro:m:underground, tramway:m:tram
-animal: chien:m:dog, chat:m:cat, cheval:m:horse, oiseau:m:bird, lapin:m:rabbit, vache:f:cow
-animal: canard:m:duck, poule:f:hen, tortue:f:tortoise, chèvre:f:goat, âne:m:donkey, perroquet:m:parrot
+pet: chien:m:dog, chat:m:cat, oiseau:m:bird, lapin:m:rabbit, tortue:f:tortoise, perroquet:m:parrot
+pet: hamster:m:hamster, poisson rouge/poissons rouges:m:goldfish/goldfish
+farm: cheval:m:horse, vache:f:cow, canard:m:duck, poule:f:hen, chèvre:f:goat, âne:m:donkey, cochon:m:pig
+farm: mouton:m:sheep/sheep
 place: gare:f:station, banque:f:bank, bibliothèque:f:library, musée:m:museum, hôpital:m:hospital
 place: pharmacie:f:chemist's, boulangerie:f:bakery, marché:m:market, supermarché:m:supermarket
 place: restaurant:m:restaurant, hôtel:m:hotel, cinéma:m:cinema, théâtre:m:theatre, poste:f:post office
@@ -116,11 +125,13 @@ room: cuisine:f:kitchen, salon:m:living room, chambre:f:bedroom, garage:m:garage
 room: salle de bains/salles de bains:f:bathroom, cave:f:cellar, grenier:m:attic, entrée:f:hall
 building: maison:f:house, appartement:m:flat, studio:m:studio flat, chalet:m:chalet
 area: village:m:village, ville:f:town, quartier:m:neighbourhood, rue:f:street, île:f:island
-flower: fleur:f:flower, rose:f:rose, tulipe:f:tulip, arbre:m:tree, plante:f:plant
+flower: fleur:f:flower, rose:f:rose, tulipe:f:tulip, orchidée:f:orchid
+plant: arbre:m:tree, plante:f:plant, buisson:m:bush
 subject: histoire:f:history, géographie:f:geography, musique:f:music, biologie:f:biology, physique:f:physics
 subject: chimie:f:chemistry, littérature:f:literature, philosophie:f:philosophy, droit:m:law
 subject: informatique:f:computer science
-lesson: leçon:f:lesson, exercice:m:exercise, problème:m:problem, question:f:question, texte:m:text
+lesson: leçon:f:lesson, exercice:m:exercise, cours:m:class
+query: problème:m:problem, question:f:question, texte:m:text, phrase:f:sentence, mot:m:word, règle:f:rule
 paper: rapport:m:report, contrat:m:contract, dossier:m:file, document:m:document, facture:f:invoice
 event: réunion:f:meeting, fête:f:party, voyage:m:trip, conférence:f:conference, exposition:f:exhibition
 show: film:m:film, match/matchs:m:match, spectacle:m:show, concert:m:concert, émission:f:programme
@@ -134,33 +145,33 @@ toy: ballon:m:ball, jouet:m:toy, cadeau:m:present, poupée:f:doll, puzzle:m:jigs
 
 # French m[/f[/m plural[/f plural]]]:English:b(efore) or a(fter) the noun:kinds it may describe.
 _ADJECTIVES = """
-petit:small:b:belonging machine furniture dish opening vehicle animal place room building area flower toy textile
-gros/grosse:fat:b:animal
-grand:big:b:machine furniture dish opening vehicle room building place textile
-beau/belle/beaux/belles/bel:beautiful:b:clothes belonging furniture animal building area flower art sight textile
-nouveau/nouvelle/nouveaux/nouvelles/nouvel:new:b:clothes pair book writing belonging machine furniture vehicle paper toy
+petit:small:b:plant belonging machine furniture dish cutlery opening vehicle pet farm place room building area flower toy textile
+gros/grosse:fat:b:pet farm
+grand:big:b:plant machine furniture dish cutlery opening vehicle room building place textile
+beau/belle/beaux/belles/bel:beautiful:b:plant clothes belonging furniture pet farm building area flower art sight textile
+nouveau/nouvelle/nouveaux/nouvelles/nouvel:new:b:clothes pair book writing belonging machine furniture vehicle paper toy place
 vieux/vieille/vieux/vieilles/vieil:old:b:clothes pair book writing belonging machine furniture vehicle building sight
-joli:pretty:b:clothes pair flower art room building dish area textile toy
-bon/bonne:good:b:food snack_food snack fruit hot_drink cold_drink book writing show place
-mauvais:bad:b:food snack hot_drink cold_drink book writing show place
-excellent:excellent:a:food snack book writing show hot_drink place event
+joli:pretty:b:clothes pair flower art room building dish cutlery area textile toy
+bon/bonne:good:b:food snack_food snack cake fruit hot_drink cold_drink book writing show
+mauvais:bad:b:food snack cake hot_drink cold_drink book writing show
+excellent:excellent:a:food snack cake book writing show hot_drink event
 rouge:red:a:clothes pair belonging furniture dish vehicle flower stationery opening textile toy
 bleu:blue:a:clothes pair belonging furniture dish vehicle stationery opening textile toy
 vert:green:a:clothes pair belonging furniture dish vehicle stationery opening textile toy
-noir:black:a:clothes pair belonging furniture vehicle animal stationery machine
-blanc/blanche:white:a:clothes pair furniture dish vehicle animal flower machine opening building textile
-gris:grey:a:clothes pair belonging furniture vehicle animal building textile
+noir:black:a:clothes pair belonging furniture vehicle pet farm stationery machine
+blanc/blanche:white:a:clothes pair furniture dish vehicle pet farm flower machine opening building textile
+gris:grey:a:clothes pair belonging furniture vehicle pet farm building textile
 jaune:yellow:a:clothes pair belonging furniture vehicle flower dish stationery textile
 violet/violette:purple:a:clothes pair flower stationery textile
 rose:pink:a:clothes pair flower stationery textile
-brun:brown:a:animal furniture
+brun:brown:a:pet farm furniture
 cher/chère:expensive:a:clothes pair belonging machine furniture vehicle building textile
-propre:clean:a:clothes pair dish room vehicle textile
-sale:dirty:a:clothes pair dish room vehicle textile
+propre:clean:a:clothes pair dish cutlery room vehicle textile
+sale:dirty:a:clothes pair dish cutlery room vehicle textile
 lourd:heavy:a:furniture machine
 léger/légère:light:a:clothes pair
 élégant:elegant:a:clothes pair
-chaud:warm:a:clothes pair textile
+chaud:warm:a:pair
 confortable:comfortable:a:pair furniture vehicle room building
 pratique:practical:a:belonging machine vehicle
 solide:solid:a:furniture machine vehicle
@@ -172,19 +183,19 @@ tranquille:peaceful:a:area
 ancien/ancienne:ancient:a:sight
 magnifique:magnificent:a:sight art
 célèbre:famous:a:art sight
-intéressant:interesting:a:book writing show lesson subject art paper event
+intéressant:interesting:a:query book writing show lesson subject art paper event
 ennuyeux/ennuyeuse:boring:a:book writing show lesson paper event
 utile:useful:a:book lesson machine subject
-facile:easy:a:lesson subject
-difficile:difficult:a:lesson subject
-important:important:a:paper mail event lesson
+facile:easy:a:lesson query subject
+difficile:difficult:a:lesson query subject
+important:important:a:query paper mail event lesson
 urgent:urgent:a:paper mail
 secret/secrète:secret:a:paper mail
 long/longue:long:a:mail writing paper show event
 court:short:a:mail writing paper show
 amusant:amusing:a:writing show art toy
 triste:sad:a:writing mail person
-délicieux/délicieuse:delicious:a:food snack_food snack fruit hot_drink
+délicieux/délicieuse:delicious:a:food snack_food snack cake fruit hot_drink
 frais/fraîche:fresh:a:fruit vegetable
 chaud:hot:a:food hot_drink
 froid:cold:a:food hot_drink cold_drink
@@ -219,16 +230,18 @@ sympathique:nice:a:character
 
 # English (past and participle if irregular) [+ particle]|French [preposition]|what it takes|adjunct|topic
 _VERBS = """
-eat/ate/eaten|manger|food snack_food fruit vegetable snack|room|restaurant
+eat/ate/eaten|manger|food snack_food fruit vegetable snack cake|room|restaurant
 drink/drank/drunk|boire|hot_drink cold_drink|room|restaurant
-order|commander|food cold_drink snack|restaurant|restaurant
-cook|cuisiner|food vegetable|home|restaurant
-taste|goûter|the:food the:snack_food the:snack|.|restaurant
-prepare|préparer|food snack hot_drink the:event|.|restaurant
+order|commander|food cold_drink snack cake|restaurant|restaurant
+cook|cuisiner|food vegetable|.|restaurant
+taste|goûter|the:food the:snack_food the:cake|.|restaurant
+prepare|préparer|food snack cake hot_drink the:event|.|restaurant
 serve|servir|food snack hot_drink cold_drink|restaurant|restaurant
-cut/cut/cut|couper|the:snack_food the:fruit the:vegetable the:snack|.|restaurant
-buy/bought/bought|acheter|food snack_food fruit vegetable snack staple clothes pair book stationery belonging machine furniture flower vehicle remedy toy textile|shop|shops
-sell/sold/sold|vendre|clothes pair fruit vegetable book furniture vehicle flower animal|market|shops
+cut/cut/cut|couper|the:vegetable the:cake|.|restaurant
+buy/bought/bought|acheter|food snack_food fruit vegetable snack staple seasoning cold_drink stationery flower cake|shop|shops
+buy/bought/bought|acheter|clothes pair book belonging machine furniture vehicle toy textile plant card|.|shops
+sell/sold/sold|vendre|clothes pair fruit vegetable book flower snack_food|market|shops
+sell/sold/sold|vendre|building furniture vehicle machine farm|.|shops
 pay for/paid/paid|payer|the:clothes the:belonging the:furniture the:machine|.|shops
 choose/chose/chosen|choisir|clothes pair belonging furniture book toy textile|shop|shops
 wear/wore/worn|porter|clothes pair|.|shops
@@ -246,27 +259,27 @@ stay|rester*|in:city home|with|travel
 arrive|arriver*|at:place in:city|with|travel
 leave for/left/left|partir* pour|land city|with|travel
 work|travailler|at:place in:city|with|work
-write/wrote/written|écrire|writing mail|room|school
+write/wrote/written|écrire|writing mail card|room|school
 read/read/read|lire|book writing mail paper|room|school
 finish|finir|the:book the:writing the:lesson the:paper|.|school
 begin/began/begun|commencer|the:lesson the:writing the:paper|.|school
 study|étudier|gen:subject|library|school
 learn|apprendre|gen:language|with|school
 teach/taught/taught|enseigner|gen:subject gen:language|.|school
-understand/understood/understood|comprendre|the:lesson the:mail gen:language|.|school
-explain|expliquer|the:lesson the:paper|.|school
-repeat|répéter|the:lesson|.|school
+understand/understood/understood|comprendre|the:lesson the:query the:mail gen:language|.|school
+explain|expliquer|the:lesson the:query the:paper|.|school
+repeat|répéter|the:query|.|school
 correct|corriger|the:lesson the:writing|.|school
 speak/spoke/spoken|parler|language|with|school
 sign|signer|the:paper|office|work
-send/sent/sent|envoyer|mail paper toy|.|work
-receive|recevoir|mail toy paper|.|work
-print|imprimer|the:paper the:mail the:art|office|work
+send/sent/sent|envoyer|mail paper toy card|.|work
+receive|recevoir|mail toy paper card|.|work
+print|imprimer|the:paper the:mail the:writing|office|work
 organise|organiser|event|.|work
 translate|traduire|the:mail the:paper the:writing|.|work
 call|appeler|person|.|family
 help|aider|person|.|family
-see/saw/seen|voir|person animal show|.|family
+see/saw/seen|voir|person pet show|.|family
 invite|inviter|person|.|family
 wait for|attendre|person the:ride|.|travel
 meet/met/met|rencontrer|person|town|family
@@ -281,16 +294,16 @@ watch|regarder|show television|home|home
 play|jouer à|game|park|family
 play|jouer de|instrument|.|family
 clean|nettoyer|the:room the:textile the:vehicle|.|home
-wash|laver|the:clothes the:dish the:vehicle the:textile|.|home
-dry|sécher|the:clothes the:dish|.|home
+wash|laver|the:clothes the:dish the:cutlery the:vehicle the:textile|.|home
+dry|sécher|the:clothes the:dish the:cutlery|.|home
 repair|réparer|the:machine the:vehicle the:furniture|garage|home
 open|ouvrir|the:opening the:mail|.|home
 close|fermer|the:opening|.|home
-use|utiliser|the:machine the:dish the:stationery|.|home
+use|utiliser|the:machine the:dish the:cutlery the:stationery|.|home
 break/broke/broken|casser|the:dish the:machine toy|.|home
-paint|peindre|the:opening the:room flower animal|.|home
-draw/drew/drawn|dessiner|flower animal sight|.|school
-photograph|photographier|sight animal flower|.|travel
+paint|peindre|the:opening the:room flower pet|.|home
+draw/drew/drawn|dessiner|flower pet farm sight|.|school
+photograph|photographier|sight pet farm flower|.|travel
 sing/sang/sung|chanter|song|home|family
 sleep/slept/slept|dormir|.|bed|health
 swim/swam/swum|nager|.|pool|health
@@ -305,7 +318,7 @@ go to bed/went/gone|se coucher|.|clock|time
 get dressed/got/got|s'habiller|.|bed|home
 hurry|se dépêcher|.|.|time
 go for a walk/went/gone|se promener|.|with|health
-look after|s'occuper de|person animal|.|health
+look after|s'occuper de|person the:pet the:farm|.|health
 go out/went/gone|sortir*|.|with|time
 enter|entrer* dans|the:place the:room|.|directions
 cross|traverser|crossing|.|directions
@@ -317,12 +330,12 @@ move|déplacer|the:furniture the:textile|.|home
 hide/hid/hidden|cacher|the:belonging the:mail toy|.|home
 admire|admirer|the:art the:sight the:flower|.|travel
 rent|louer|vehicle building|town|travel
-feed/fed/fed|nourrir|the:animal|.|home
-water|arroser|the:flower|.|home
-like|aimer|gen:food gen:snack_food gen:hot_drink gen:fruit gen:vegetable gen:animal gen:subject|!|restaurant
+feed/fed/fed|nourrir|the:pet the:farm|.|home
+water|arroser|the:flower the:plant|.|home
+like|aimer|gen:food gen:snack_food gen:hot_drink gen:fruit gen:vegetable gen:pet gen:farm gen:subject|!|restaurant
 hate|détester|gen:food gen:snack_food gen:hot_drink gen:fruit gen:vegetable gen:subject|!|restaurant
 know/knew/known|connaître|person the:area city|!|greetings
-have/had/had|avoir|animal vehicle belonging machine|!|home
+have/had/had|avoir|pet farm vehicle belonging machine|!|home
 prefer/preferred/preferred|préférer|gen:food gen:hot_drink gen:fruit gen:subject|!|restaurant
 """
 
@@ -355,6 +368,7 @@ ouvrir: ouvre ouvres ouvre ouvrons ouvrez ouvrent; ouvert; ouvrir
 peindre: peins peins peint peignons peignez peignent; peint; peindr
 connaître: connais connais connaît connaissons connaissez connaissent; connu; connaîtr
 savoir: sais sais sait savons savez savent; su; saur
+promettre: promets promets promet promettons promettez promettent; promis; promettr
 servir: sers sers sert servons servez servent; servi; servir
 traduire: traduis traduis traduit traduisons traduisez traduisent; traduit; traduir
 appeler: appelle appelles appelle appelons appelez appellent; appelé; appeller
@@ -377,7 +391,20 @@ August|août; September|septembre; October|octobre; November|novembre; December|
 SEASONS = "in spring|au printemps; in summer|en été; in autumn|en automne; in winter|en hiver"
 
 # Words before which French neither elides nor links.
-ASPIRATED = ("haricot", "hamburger", "huit", "hanche", "harpe", "héros", "haut", "onze", "yaourt", "hambourg", "onzième")
+ASPIRATED = (
+    "haricot",
+    "hamburger",
+    "hamster",
+    "huit",
+    "hanche",
+    "harpe",
+    "héros",
+    "haut",
+    "onze",
+    "yaourt",
+    "hambourg",
+    "onzième",
+)
 
 
 def french_plural(noun: str) -> str:

@@ -73,7 +73,7 @@ class PositionalEncoding(nn.Module):
                     f"a sequence of {end} tokens does not fit {len(self.table)} learned positions"
                 )
             self.table = sinusoidal_positional_encoding(2 * end, x.size(2), x.device)
-        return self.dropout(x + self.table[start:end])
+        return self.dropout(x + self.table[start:end].type_as(x))
 
 
 class FeedForwardBlock(nn.Module):
@@ -151,7 +151,8 @@ class MultiHeadAttentionBlock(nn.Module):
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     """Softmax of the scaled products, (B, H, T, S); a row that may attend to nothing is all zero, not NaN."""
-    scores = (query @ key.transpose(-2, -1)).float() / math.sqrt(query.size(-1))
+    # In float32 from the start: the products alone can overflow half precision.
+    scores = query.float() @ key.float().transpose(-2, -1) / math.sqrt(query.size(-1))
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
         return torch.softmax(scores, -1).masked_fill(~mask.any(-1, keepdim=True), 0.0).type_as(query)

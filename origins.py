@@ -1,9 +1,10 @@
 """From the name of a corpus to its splits as `datasets`, row by row as they stand there."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import datasets
 import huggingface_hub
@@ -13,6 +14,7 @@ import phrasebook
 import readers
 from config import DataConfig
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Row = dict[str, str | int | None]
 Reader = Callable[[], datasets.Dataset]
@@ -25,11 +27,13 @@ SPLIT_NAMES = {
     "validation": ("validation", "valid", "val", "dev", "development"),
     "test": ("test", "testing"),
 }
+# Progress is shown for files larger than this.
+LONG_BYTES = 32 << 20
 
 
 def find_splits(config: DataConfig) -> dict[str, Reader]:
     """Split name → a function that reads its rows (columns src, tgt and row), from wherever they are."""
-    datasets.disable_progress_bars()
+    _show_progress(False)
     name = config.dataset
     if config.dataset_config and (name.startswith("builtin:") or Path(name).is_file()):
         raise ValueError(f"--dataset-config is for the Hub and for folders; {name} has no configurations")
@@ -68,8 +72,7 @@ def _builtin(config: DataConfig) -> dict[str, Reader]:
             f"--dataset {config.dataset}: no such corpus in the program; there is: builtin:phrasebook"
         )
     src, tgt = readers.match_sides(["en", "fr"], config.src, config.tgt, config.dataset)
-    modules = (Path(str(module.__file__)) for module in (lexicon, phrasebook))
-    content = " ".join(readers.inspect(module).digest for module in modules)
+    content = readers.code_digest(str(lexicon.__file__), str(phrasebook.__file__))
 
     def reader(split: str) -> Reader:
         return lambda: _generate(
@@ -104,6 +107,7 @@ def _file_reader(files: Sequence[Path], config: DataConfig) -> Reader:
             (str(file), *readers.match_fields(readers.fields_of(file), config.src, config.tgt, str(file)))
             for file in files
         )
+        _show_progress(sum(file.stat().st_size for file in files) > LONG_BYTES)
         return _generate(_file_rows, places=places, content=content)
 
     return read
@@ -115,32 +119,33 @@ def _pair_reader(src: Path, tgt: Path) -> Reader:
         counts = [content.num_lines for content in contents]
         if counts[0] != counts[1]:
             raise ValueError(
-                f"{src} has {counts[0]:,} lines and {tgt} has {counts[1]:,}; line n of one must belong to line n of the"
-                " other"
+                f"{src} has {counts[0]:,} lines and {tgt} has {counts[1]:,}; line n of one must belong to"
+                " line n of the other"
             )
-        return _generate(_line_rows, src=str(src), tgt=str(tgt), content=" ".join(c.digest for c in contents))
+        _show_progress(src.stat().st_size > LONG_BYTES)
+        content = " ".join(content.digest for content in contents)
+        return _generate(_line_rows, src=str(src), tgt=str(tgt), content=content)
 
     return read
 
 
 def _hub(config: DataConfig) -> dict[str, Reader]:
     name = config.dataset
+    _show_progress(True)
     huggingface_hub.logging.set_verbosity_error()
+    not_here = f"--dataset {name}: no such file, folder or pair of text files here"
     try:
         # Otherwise pandas takes the words null and NA for missing cells.
         is_csv = datasets.load_dataset_builder(name, config.dataset_config).name == "csv"
         options = {"keep_default_na": False} if is_csv else {}
         loaded = datasets.load_dataset(name, config.dataset_config, **options)
     except datasets.exceptions.DatasetNotFoundError:
-        raise FileNotFoundError(
-            f"--dataset {name}: no such file, folder or pair of text files here, and no such dataset on the Hub"
-        ) from None
+        raise FileNotFoundError(f"{not_here}, and no such dataset on the Hugging Face Hub") from None
     except ConnectionError as error:
         raise ValueError(
-            f"--dataset {name}: no such file, folder or pair of text files here, and the Hugging Face Hub cannot be"
-            f" reached ({_one_line(error)})"
+            f"{not_here}, and the Hugging Face Hub is out of reach ({_one_line(error)})"
         ) from None
-    except (ValueError, RuntimeError, OSError, datasets.exceptions.DatasetsError) as error:
+    except (ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         raise ValueError(
             f"--dataset {name}, --dataset-config {config.dataset_config}: {_one_line(error)}"
         ) from None
@@ -175,10 +180,24 @@ def _pick(
     return columns
 
 
-def _generate(rows: Callable[..., Iterator[Row]], **arguments: object) -> datasets.Dataset:
-    """Rows written to the Arrow cache under a name made of the arguments, or found there."""
+def _show_progress(is_long: bool) -> None:
+    if is_long and sys.stderr.isatty():
+        datasets.enable_progress_bars()
+    else:
+        datasets.disable_progress_bars()
+
+
+def _generate(rows: Callable[P, Iterator[Row]], *none: P.args, **arguments: P.kwargs) -> datasets.Dataset:
+    """Rows written to the Arrow cache under a name made of the keyword arguments, or found there.
+
+    Among them is `content`, a digest of what is read: a file that changes is never taken from the cache.
+    """
     try:
-        return datasets.Dataset.from_generator(rows, features=ROW_FEATURES, gen_kwargs=arguments)
+        # A change in the reading code must not find what the code before it wrote.
+        code = readers.code_digest(__file__, str(readers.__file__))
+        return datasets.Dataset.from_generator(
+            rows, features=ROW_FEATURES, gen_kwargs={**arguments, "content": f"{arguments['content']} {code}"}
+        )
     except datasets.exceptions.DatasetGenerationError as error:
         cause = error.__cause__
         if isinstance(cause, ValueError | OSError):

@@ -201,13 +201,23 @@ def date(rng: Random) -> Phrase:
     return Phrase(f"{en} {_ordinal(day)}", f"{'1er' if day == 1 else day} {fr}")
 
 
+def bigger_price(rng: Random) -> Phrase:
+    """What furniture or a machine costs: hundreds of euros, in words or in digits."""
+    n = 100 + int(rng.random() * 901)
+    return (
+        Phrase(f"{english_number(n)} euros", f"{french_number(n)} euros")
+        if rng.random() < 0.7
+        else Phrase(f"€{n}", f"{n} €")
+    )
+
+
 def price(rng: Random) -> Phrase:
     """An amount of money, in words or in digits."""
     form = rng.random()
     if form < 0.4:
         euros, cents = 1 + int(rng.random() * 60), pick(rng, (10, 20, 25, 50, 75, 80, 90, 95))
         return Phrase(f"€{euros}.{cents}", f"{euros},{cents} €")
-    n = 2 + int(rng.random() * 98) if form < 0.8 else 100 + int(rng.random() * 901)
+    n = 2 + int(rng.random() * 98)
     return Phrase(f"{english_number(n)} euros", f"{french_number(n)} euros")
 
 
@@ -215,7 +225,7 @@ def price(rng: Random) -> Phrase:
 
 _MONTHS, _DAYS, _SEASONS = parse_pairs(MONTHS), parse_pairs(DAYS), parse_pairs(SEASONS)
 _COUNTRIES, _CITIES, _LANGUAGES = parse_pairs(COUNTRIES), parse_pairs(CITIES), parse_pairs(LANGUAGE_NAMES)
-_MASS = frozenset("food snack_food hot_drink cold_drink staple subject".split())
+_MASS = frozenset("food snack_food hot_drink cold_drink staple seasoning subject".split())
 _ALWAYS_PLURAL = frozenset(("pair",))
 _EN_POSSESSIVES = ("my", "your", "his", "our", "your", "their")
 _FR_POSSESSIVES = (
@@ -279,7 +289,7 @@ def noun_phrase(
     pairs: Pairs = ()
     if adjective:
         en = f"{adjective.en} {en}"
-        form = adjective.fr[2 * is_plural + (noun.gender == "f")]
+        form = adjective.form(noun.gender, is_plural)
         if adjective.is_before_noun and not is_plural and noun.gender == "m" and _STARTS_WITH_VOWEL.match(fr):
             form = adjective.fr[4]
         fr = f"{form} {fr}" if adjective.is_before_noun else f"{fr} {form}"
@@ -322,6 +332,9 @@ _DIRECT = {"I": ("me", "me"), "you": ("you", "vous"), "he": ("him", "le"), "she"
 _DIRECT |= {"we": ("us", "nous"), "they": ("them", "les")}
 
 
+_STRANGERS = NOUNS_BY_KIND["worker"] + NOUNS_BY_KIND["someone"]
+
+
 def person(rng: Random) -> Phrase:
     """Somebody named: my brother, the doctors, Marie."""
     form = rng.random()
@@ -332,7 +345,7 @@ def person(rng: Random) -> Phrase:
         return noun_phrase(
             pick(rng, NOUNS_BY_KIND["family"]), pick(rng, ("my0", "my0", "my4", "my3")), is_plural
         )
-    return noun_phrase(pick(rng, NOUNS_BY_KIND["worker"]), "the", is_plural)
+    return noun_phrase(pick(rng, _STRANGERS), "the", is_plural)
 
 
 def subject(rng: Random) -> Phrase:
@@ -434,11 +447,15 @@ def french_clause(verb: Verb, doer: Phrase, tense: str, polarity: str, thing: Ph
     clitic = _REFLEXIVE[doer.person] if verb.is_reflexive else thing.clitic
     finite, rest = _french_tense(verb, doer, tense, clitic, thing)
     words = [doer.fr, "ne" if polarity in _NEGATIVE else "", finite, _POLARITY.get(polarity, ""), rest]
-    if thing.clitic:
-        words.append(verb.preposition.rpartition(" ")[0])
-    elif thing.fr:
-        words.append(contract(verb.preposition, thing.fr) if verb.preposition else thing.fr)
+    words.append(_french_object(verb, thing))
     return " ".join(word for word in words if word)
+
+
+def _french_object(verb: Verb, thing: Phrase) -> str:
+    """What follows the verb: the object behind its preposition, or "visite" once "lui" stands in front."""
+    if thing.clitic:
+        return verb.preposition.rpartition(" ")[0]
+    return contract(verb.preposition, thing.fr) if verb.preposition and thing.fr else thing.fr
 
 
 _FIXED = {
@@ -451,6 +468,7 @@ _FIXED = {
     "song": (("a song", "une chanson"), ("a beautiful song", "une belle chanson")),
     "crossing": parse_pairs("the street|la rue; the bridge|le pont; the square|la place; the road|la route"),
 }
+_PROPER = ("city", "language", "game", "instrument")
 _MOVES = {"to": "à", "at": "à", "in": "à", "from": "de"}
 
 
@@ -476,9 +494,10 @@ def complement(rng: Random, verb: Verb, doer: Phrase, tense: str, polarity: str)
         return _thing(rng, kind, how, doer, tense, polarity)
     if how in _MOVES:
         return Phrase(f"{how} {en}", contract(_MOVES[how], fr), noun=f"n:{en}")
+    noun = f"n:{en}" if kind in _PROPER else ""
     if how == "gen":
         fr = f"l'{fr}" if _STARTS_WITH_VOWEL.match(fr) else f"le {fr}"
-    return Phrase(en, fr, noun=f"n:{en}")
+    return Phrase(en, fr, noun=noun)
 
 
 def _country(rng: Random, how: str, is_direct: bool) -> Phrase:
@@ -532,32 +551,33 @@ def _negated(rng: Random, kind: str, is_plural: bool, bare: bool, article: bool)
 _TIMES = {
     "habit": parse_pairs("""every day|tous les jours; every morning|tous les matins; every evening|tous les soirs
 every week|toutes les semaines; at weekends|le week-end; every month|tous les mois; every night|toutes les nuits
-every Sunday|tous les dimanches; every Saturday|tous les samedis; in the morning|le matin; in the evening|le soir"""),
-    "prog": parse_pairs("now|maintenant; at the moment|en ce moment"),
+every Sunday|tous les dimanches; every Saturday|tous les samedis; in the morning|le matin; in the evening|le soir
+every afternoon|tous les après-midi; twice a week|deux fois par semaine; once a month|une fois par mois"""),
+    "prog": parse_pairs("now|maintenant; at the moment|en ce moment; at this very moment|en ce moment même"),
     "past": parse_pairs("""yesterday|hier; yesterday evening|hier soir; last week|la semaine dernière
 last month|le mois dernier; last year|l'année dernière; this morning|ce matin; two days ago|il y a deux jours
 yesterday morning|hier matin; an hour ago|il y a une heure; last Sunday|dimanche dernier; last summer|l'été dernier
-last Friday|vendredi dernier; three weeks ago|il y a trois semaines"""),
+last Friday|vendredi dernier; three weeks ago|il y a trois semaines; the day before yesterday|avant-hier"""),
     "will": parse_pairs("""tomorrow|demain; tomorrow morning|demain matin; next week|la semaine prochaine
 tonight|ce soir; in three days|dans trois jours; next Monday|lundi prochain; soon|bientôt
 tomorrow evening|demain soir; next month|le mois prochain; next year|l'année prochaine; in an hour|dans une heure
 next Thursday|jeudi prochain; the day after tomorrow|après-demain; this afternoon|cet après-midi"""),
     "can": parse_pairs("today|aujourd'hui; tomorrow|demain; this afternoon|cet après-midi; tonight|ce soir"),
     "used": parse_pairs("""every day|tous les jours; every summer|tous les étés; every evening|tous les soirs
-every Sunday|tous les dimanches; every week|toutes les semaines"""),
+every Sunday|tous les dimanches; every week|toutes les semaines; during the holidays|pendant les vacances"""),
 }
 _TIMES |= {"going": _TIMES["will"], "want": _TIMES["can"], "would": _TIMES["will"], "must": _TIMES["can"]}
 _PLACES = {
     "room": parse_pairs("""in the kitchen|dans la cuisine; in the garden|dans le jardin; at home|à la maison
-in the living room|dans le salon; in the bedroom|dans la chambre; on the balcony|sur le balcon"""),
+in the living room|dans le salon; on the terrace|sur la terrasse; on the balcony|sur le balcon"""),
+    "bed": parse_pairs("""in the bedroom|dans la chambre; in the living room|dans le salon; at home|à la maison
+in this room|dans cette pièce; upstairs|à l'étage"""),
     "shop": parse_pairs("""at the market|au marché; at the supermarket|au supermarché; in this shop|dans ce magasin
 in town|en ville; at the department store|au grand magasin"""),
     "market": parse_pairs("at the market|au marché; on the internet|sur internet; in town|en ville"),
     "restaurant": parse_pairs("at the restaurant|au restaurant; in the café|dans le café"),
     "park": parse_pairs("""in the park|dans le parc; in the forest|dans la forêt; near the river|près de la rivière
-in the garden|dans le jardin; on the beach|sur la plage"""),
-    "bed": parse_pairs("""in the bedroom|dans la chambre; in the living room|dans le salon; at home|à la maison
-in this room|dans cette pièce"""),
+in the garden|dans le jardin; on the beach|sur la plage; in the countryside|à la campagne"""),
     "pool": parse_pairs("in the sea|dans la mer; in the lake|dans le lac; at the swimming pool|à la piscine"),
     "library": parse_pairs("""at the library|à la bibliothèque; at school|à l'école; at university|à l'université
 at home|à la maison"""),
@@ -571,11 +591,32 @@ at home|à la maison"""),
         "by train|en train; by plane|en avion; by car|en voiture; by boat|en bateau; by bike|à vélo"
     ),
 }
-_TENSES = ("habit",) * 5 + ("prog",) * 3 + ("past",) * 6 + ("perfect",) * 2 + ("will",) * 4 + ("going",) * 3
-_TENSES += ("used", "can", "can", "must", "must", "want", "want", "would", "would", "just")
+_TENSES = {
+    "": ("habit",) * 6
+    + ("past",) * 6
+    + ("will",) * 4
+    + ("prog", "going", "can", "must", "want", "would") * 2
+    + ("perfect", "perfect", "used", "just"),
+    "bare": ("past", "past", "past", "will", "will", "going", "can", "must", "want", "would"),
+    "question": (
+        "habit",
+        "prog",
+        "past",
+        "past",
+        "will",
+        "will",
+        "going",
+        "can",
+        "must",
+        "want",
+        "would",
+        "perfect",
+    ),
+    "asked": ("past", "past", "will", "will", "going", "must", "want"),
+}
 _POLARITIES: dict[str, tuple[str, ...]] = {
-    "habit": ("", "", "", "not", "never", "no longer", *_ADVERBS),
-    "prog": ("", "", "", "not", "no longer"),
+    "habit": ("", "", "", "", "not", "not", "never", "no longer", *_ADVERBS),
+    "prog": ("", "", "", "not"),
     "past": ("", "", "", "not"),
     "perfect": ("already", "never", "yet"),
     "will": ("", "", "", "not", "never"),
@@ -584,11 +625,20 @@ _POLARITIES: dict[str, tuple[str, ...]] = {
     "must": ("", "", "not"),
     "want": ("", "", "not", "no longer"),
 }
+# Nobody "is losing" a key; English keeps these out of the progressive, and of "used to".
+_MOMENTARY = frozenset(
+    "find lose forget miss see understand receive break begin finish arrive meet sign choose".split()
+)
+_CHILDHOOD = frozenset(
+    "eat drink play swim run sing dance draw paint read watch walk visit go write wear collect prepare feed".split()
+)
 
 
-def _adjunct(rng: Random, verb: Verb, thing: Phrase, doer: Phrase) -> tuple[str, str]:
-    """Where, with whom or how."""
-    if verb.adjunct in (".", "!") or rng.random() < 0.6:
+def _adjunct(rng: Random, verb: Verb, thing: Phrase, doer: Phrase, tense: str) -> tuple[str, str]:
+    """Where, with whom or when by the clock."""
+    if verb.adjunct in (".", "!") or (
+        rng.random() < 0.6 and not (verb.adjunct == "clock" and tense == "habit")
+    ):
         return "", ""
     if verb.adjunct == "with":
         who = person(rng)
@@ -600,6 +650,31 @@ def _adjunct(rng: Random, verb: Verb, thing: Phrase, doer: Phrase) -> tuple[str,
     return f" {en}", f" {fr}"
 
 
+def _draw_tense(rng: Random, verb: Verb, kind: str) -> str:
+    if verb.adjunct == "!":
+        return "habit"
+    tense = pick(rng, _TENSES[kind])
+    unfit = tense == "prog" and verb.en in _MOMENTARY
+    return "past" if unfit or (tense == "used" and verb.en not in _CHILDHOOD) else tense
+
+
+def _draw_polarity(rng: Random, verb: Verb, tense: str, kind: str) -> str:
+    if kind in ("question", "asked"):
+        return "already" if tense == "perfect" else ""
+    if verb.adjunct == "!":
+        return pick(rng, ("", "", "not"))
+    polarity = pick(rng, _POLARITIES.get(tense, ("",)))
+    return "yet" if tense == "perfect" and polarity == "never" and not verb.complement else polarity
+
+
+def _draw_doer(rng: Random, tense: str, kind: str) -> Phrase:
+    """A subject; nobody asks others what "I" or "we" do."""
+    doer = subject(rng)
+    while kind in ("question", "asked") and doer.person in (0, 3) and tense not in ("can", "must"):
+        doer = subject(rng)
+    return doer
+
+
 def clause(
     rng: Random,
     verb: Verb,
@@ -607,110 +682,207 @@ def clause(
     tense: str = "",
     polarity: str | None = None,
     kind: str = "",
+    thing: Phrase | None = None,
 ) -> Phrase:
-    """A clause without capital or full stop.
+    """A clause without capital or full stop; what is not given is drawn.
 
     Args:
-        kind: "" statement, "bare" statement without a time, "question" yes/no question.
+        kind: "" statement, "bare" statement without a time, "question" yes/no question, "asked"
+            what follows a question word.
     """
-    doer = doer or subject(rng)
-    if not tense:
-        tense = "habit" if verb.adjunct == "!" else pick(rng, _TENSES)
-    if polarity is None:
-        polarity = "" if kind.startswith("question") else pick(rng, _POLARITIES.get(tense, ("",)))
-    thing = complement(rng, verb, doer, tense, polarity)
-    where_en, where_fr = _adjunct(rng, verb, thing, doer)
-    en = english_clause(verb, doer, tense, polarity, kind.startswith("question"))
+    tense = tense or _draw_tense(rng, verb, kind)
+    doer = doer or _draw_doer(rng, tense, kind)
+    polarity = _draw_polarity(rng, verb, tense, kind) if polarity is None else polarity
+    thing = complement(rng, verb, doer, tense, polarity) if thing is None else thing
+    where_en, where_fr = _adjunct(rng, verb, thing, doer, tense)
+    en = english_clause(verb, doer, tense, polarity, kind in ("question", "asked"))
     en += (f" {thing.en}" if thing.en else "") + where_en
     fr = french_clause(verb, doer, tense, polarity, thing) + where_fr
-    pairs = (*doer.pairs, *thing.pairs)
-    if thing.noun:
-        pairs = (*pairs, (f"v:{_verb_id(verb)}", thing.noun))
+    pairs = (*thing.pairs, (verb_id(verb), thing.noun)) if thing.noun else thing.pairs
     if polarity == "yet":
         return Phrase(f"{en} yet", fr, pairs=pairs)
-    times = _TIMES.get(tense) if verb.adjunct != "!" and kind != "bare" else None
-    must_have_time = tense == "used" or (tense == "habit" and polarity == "")
-    if (
-        times
-        and verb.adjunct != "clock"
-        and (must_have_time or rng.random() < 0.5)
-        and polarity in ("", "not")
-    ):
-        when_en, when_fr = pick(rng, times)
-        if kind == "" and rng.random() < 0.15:
+    has_clock = verb.adjunct == "clock" and where_en
+    if verb.adjunct == "!" or kind in ("bare", "asked") or has_clock or polarity not in ("", "not"):
+        return Phrase(en, fr, pairs=pairs)
+    must_have_time = tense == "prog" or (tense == "habit" and polarity == "" and kind == "")
+    if tense in _TIMES and (must_have_time or rng.random() < 0.5) and not (tense == "habit" and polarity):
+        when_en, when_fr = pick(rng, _TIMES[tense])
+        if kind == "" and tense != "prog" and rng.random() < 0.15:
             return Phrase(f"{when_en}, {en}", f"{when_fr}, {fr}", pairs=pairs)
         en, fr = f"{en} {when_en}", f"{fr} {when_fr}"
     return Phrase(en, fr, pairs=pairs)
 
 
-def _verb_id(verb: Verb) -> str:
-    return f"{verb.en} {verb.particle}".strip()
+def verb_id(verb: Verb) -> str:
+    """Lemma id of a verb with its particle."""
+    return f"v:{verb.en} {verb.particle}".strip()
+
+
+def infinitive(rng: Random, verb: Verb, doer: Phrase) -> Phrase:
+    """Verb and complement without subject or tense; the reflexive follows the doer."""
+    thing = complement(rng, verb, doer, "can", "")
+    where_en, where_fr = _adjunct(rng, verb, thing, doer, "can") if verb.adjunct != "with" else ("", "")
+    en = " ".join(word for word in (verb.en, verb.particle, thing.en) if word)
+    clitic = _REFLEXIVE[doer.person] if verb.is_reflexive else thing.clitic
+    fr = " ".join(word for word in (clitic, verb.fr, _french_object(verb, thing)) if word)
+    pairs = (*thing.pairs, (verb_id(verb), thing.noun)) if thing.noun else thing.pairs
+    return Phrase(en + where_en, fr + where_fr, pairs=pairs)
 
 
 _IDIOMS = parse_pairs(
     "hungry|faim; thirsty|soif; cold|froid; hot|chaud; afraid|peur; sleepy|sommeil; right|raison"
 )
+_REASONS = ("tired", "ill", "busy", "in a hurry", "nervous")
 _STATES = tuple(a for a in ADJECTIVES if "person" in a.kinds)
 _CHARACTERS = tuple(a for a in ADJECTIVES if "character" in a.kinds)
+_TIRED = tuple(a for a in _STATES if a.en in _REASONS)
+_WHEN = {"now": 0, "then": 1, "later": 2}
 
 
-def state(rng: Random, doer: Phrase | None = None, tense: str = "now") -> Phrase:
-    """Somebody is tired, hungry, kind; tense is now, then (was) or later (will be)."""
+def _be(doer: Phrase, when: str) -> str:
+    if when == "then":
+        return "was" if doer.person in (0, 2) else "were"
+    return _BE[doer.person] if when == "now" else "will be"
+
+
+def is_such(doer: Phrase, adjective: Adjective, when: str = "now", is_negative: bool = False) -> Phrase:
+    """Noun phrase, "be" and an adjective that agrees."""
+    be = _be(doer, when)
+    be = _NOT.get(be, be + _NT) if is_negative and when != "later" else be
+    etre = _AUXILIARIES["être"][_WHEN[when]][doer.person]
+    etre = f"ne {etre} pas" if is_negative and when != "later" else etre
+    pairs = (*doer.pairs, (f"a:{adjective.en}", doer.noun)) if doer.noun else doer.pairs
+    form = adjective.form(doer.gender, doer.is_plural)
+    return Phrase(f"{doer.en} {be} {adjective.en}", f"{doer.fr} {etre} {form}", pairs=pairs)
+
+
+def state(rng: Random, doer: Phrase | None = None, when: str = "now") -> Phrase:
+    """Somebody is tired, hungry, kind; `when` is now, then (was) or later (will be)."""
     doer = doer or subject(rng)
-    be = {"now": _BE[doer.person], "then": "was" if doer.person in (0, 2) else "were", "later": "will be"}[
-        tense
-    ]
-    which = {"now": 0, "then": 1, "later": 2}[tense]
     if rng.random() < 0.35:
         en, fr = pick(rng, _IDIOMS)
-        return Phrase(f"{doer.en} {be} {en}", f"{doer.fr} {_AUXILIARIES['avoir'][which][doer.person]} {fr}")
-    adjective = pick(rng, _STATES if tense != "now" or rng.random() < 0.6 else _CHARACTERS)
-    form = adjective.fr[2 * doer.is_plural + (doer.gender == "f")]
-    pairs = (*doer.pairs, (f"a:{adjective.en}", doer.noun)) if doer.noun else doer.pairs
-    fr = f"{doer.fr} {_AUXILIARIES['être'][which][doer.person]} {form}"
-    return Phrase(f"{doer.en} {be} {adjective.en}", fr, pairs=pairs)
+        avoir = _AUXILIARIES["avoir"][_WHEN[when]][doer.person]
+        return Phrase(f"{doer.en} {_be(doer, when)} {en}", f"{doer.fr} {avoir} {fr}", pairs=doer.pairs)
+    adjectives = _STATES if when != "now" or rng.random() < 0.6 else _CHARACTERS
+    return is_such(doer, pick(rng, adjectives), when, rng.random() < 0.15)
 
 
-def description(rng: Random) -> Phrase:
-    """A thing is or was such: the soup is delicious."""
-    kind = pick(
-        rng, tuple(k for k in _ADJECTIVES_BY_KIND if k not in ("person", "character", "subject", "animal"))
-    )
-    adjective = pick(rng, _ADJECTIVES_BY_KIND[kind])
-    is_plural = kind in _ALWAYS_PLURAL or (kind not in _MASS and rng.random() < 0.25)
-    noun = pick(rng, NOUNS_BY_KIND[kind])
-    thing = noun_phrase(noun, pick(rng, ("the", "this", "my4", "my0", "my3")), is_plural)
-    is_past = rng.random() < 0.25
-    be = ("were" if is_plural else "was") if is_past else _BE[thing.person]
-    negation = rng.random() < 0.25
-    very = "" if negation or rng.random() < 0.7 else "very "
-    form = adjective.fr[2 * is_plural + (noun.gender == "f")]
-    etre = _AUXILIARIES["être"][int(is_past)][thing.person]
-    en = f"{thing.en} {be}{_NT if negation else ''} {very}{adjective.en}"
-    fr = f"{thing.fr} {f'ne {etre} pas' if negation else etre} {'très ' if very else ''}{form}"
-    return Phrase(en, fr, pairs=((f"a:{adjective.en}", f"n:{noun.en}"),))
+def excuse(rng: Random, doer: Phrase, is_past: bool) -> Phrase:
+    """Why somebody does not do something: too tired, no time, work to do."""
+    form, which = rng.random(), int(is_past)
+    avoir, devoir = (_AUXILIARIES[name][which][doer.person] for name in ("avoir", "devoir"))
+    third = doer.person == 2
+    if form < 0.2:
+        do = "didn't" if is_past else "doesn't" if third else "don't"
+        return Phrase(f"{doer.en} {do} have time", f"{doer.fr} ne {avoir} pas le temps")
+    if form < 0.35:
+        have_to = "had to" if is_past else "has to" if third else "have to"
+        return Phrase(f"{doer.en} {have_to} work", f"{doer.fr} {devoir} travailler")
+    if form < 0.5:
+        have = "had" if is_past else "has" if third else "have"
+        en, fr = pick(rng, _BURDENS)
+        return Phrase(f"{doer.en} {have} {en}", f"{doer.fr} {avoir} {fr}")
+    if form < 0.6:
+        return Phrase(
+            f"{doer.en} {_be(doer, 'then' if is_past else 'now')} sleepy", f"{doer.fr} {avoir} sommeil"
+        )
+    return is_such(doer, pick(rng, _TIRED), "then" if is_past else "now")
 
 
-_WEATHER = tuple(
-    (en.split("/"), fr.split("/"))
-    for en, fr in parse_pairs("""it is raining/it was raining/it will rain/it rained|il pleut/il pleuvait/il pleuvra/il a plu
-it is snowing/it was snowing/it will snow/it snowed|il neige/il neigeait/il neigera/il a neigé
-it is cold/it was cold/it will be cold/it was cold|il fait froid/il faisait froid/il fera froid/il faisait froid
-it is hot/it was hot/it will be hot/it was hot|il fait chaud/il faisait chaud/il fera chaud/il faisait chaud
-it is windy/it was windy/it will be windy/it was windy|il y a du vent/il y avait du vent/il y aura du vent/il y avait du vent
-it is foggy/it was foggy/it will be foggy/it was foggy|il y a du brouillard/il y avait du brouillard/il y aura du brouillard/il y avait du brouillard
-it is sunny/it was sunny/it will be sunny/it was sunny|il y a du soleil/il y avait du soleil/il y aura du soleil/il y avait du soleil
-the weather is nice/the weather was nice/the weather will be nice/the weather was nice|il fait beau/il faisait beau/il fera beau/il faisait beau""")
+_BURDENS = parse_pairs(
+    """a headache|mal à la tête; a cold|un rhume; a lot of work|beaucoup de travail
+an exam|un examen; a fever|de la fièvre; an appointment|un rendez-vous; no money|besoin d'argent
+a sore throat|mal à la gorge; too much work|trop de travail""".replace("; no money|besoin d'argent", "")
+)
+_OWNED = frozenset("clothes pair belonging machine furniture vehicle stationery book pet textile toy".split())
+_MORE = frozenset(
+    "beautiful expensive elegant comfortable practical modern famous interesting boring useful difficult important".split()
+)
+_DESCRIBED = tuple(
+    k for k in dict.fromkeys(k for a in ADJECTIVES for k in a.kinds) if k not in ("person", "character")
 )
 
 
-def weather(rng: Random, tense: int = 0) -> Phrase:
+def _described(rng: Random, kind: str, rate: float = 0.25) -> tuple[Phrase, Adjective]:
+    """A definite noun phrase of a kind, and an adjective that suits it."""
+    is_plural = kind in _ALWAYS_PLURAL or (kind not in _MASS and rng.random() < rate)
+    det = (
+        "gen"
+        if kind == "subject"
+        else pick(rng, ("the", "this", "my4", "my0") if kind in _OWNED else ("the", "this"))
+    )
+    thing = noun_phrase(pick(rng, NOUNS_BY_KIND[kind]), det, is_plural)
+    return thing, pick(rng, _ADJECTIVES_BY_KIND[kind])
+
+
+def description(rng: Random) -> Phrase:
+    """A thing is or was such: the soup is delicious, the train isn't cheaper than the bus."""
+    kind = pick(rng, _DESCRIBED)
+    thing, adjective = _described(rng, kind)
+    is_subject = kind == "subject"
+    form = rng.random()
+    said = is_such(thing, adjective, "then" if form < 0.25 and not is_subject else "now", 0.2 < form < 0.4)
+    if adjective.en in _MORE and form > 0.7:
+        other = noun_phrase(pick(rng, NOUNS_BY_KIND[kind]), "gen" if is_subject else "the", thing.is_plural)
+        if other.noun != thing.noun:
+            more_en, more_fr = pick(rng, (("more", "plus"), ("less", "moins")))
+            return _insert(said, more_en, more_fr, f" than {other.en}", f" que {other.fr}")
+    if form > 0.6:
+        return _insert(said, *pick(rng, _DEGREES))
+    return said
+
+
+_DEGREES = (("very", "très"), ("too", "trop"), ("really", "vraiment"), ("quite", "assez"))
+
+
+def _insert(said: Phrase, before_en: str, before_fr: str, after_en: str = "", after_fr: str = "") -> Phrase:
+    """Put a degree before the last word of a description, and a comparison after it."""
+    en, _, en_last = said.en.rpartition(" ")
+    fr, _, fr_last = said.fr.rpartition(" ")
+    return said._replace(
+        en=f"{en} {before_en} {en_last}{after_en}", fr=f"{fr} {before_fr} {fr_last}{after_fr}"
+    )
+
+
+def _weather_forms(impersonal_en: str, impersonal_fr: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Now, then, later and as yesterday's event, from the present."""
+    en = tuple(impersonal_en.replace(" is ", f" {be} ") for be in ("is", "was", "will be", "was"))
+    fr = [impersonal_fr]
+    for present, then, later in (("fait", "faisait", "fera"), ("y a", "y avait", "y aura")):
+        if present in impersonal_fr:
+            fr += [impersonal_fr.replace(present, then), impersonal_fr.replace(present, later)]
+    return en, (*fr, fr[1])
+
+
+_BAD_WEATHER = (
+    (
+        ("it is raining", "it was raining", "it will rain", "it rained"),
+        ("il pleut", "il pleuvait", "il pleuvra", "il a plu"),
+    ),
+    (
+        ("it is snowing", "it was snowing", "it will snow", "it snowed"),
+        ("il neige", "il neigeait", "il neigera", "il a neigé"),
+    ),
+    _weather_forms("it is cold", "il fait froid"),
+    _weather_forms("it is windy", "il y a du vent"),
+    _weather_forms("it is foggy", "il y a du brouillard"),
+    _weather_forms("it is too hot", "il fait trop chaud"),
+)
+_GOOD_WEATHER = (
+    _weather_forms("it is hot", "il fait chaud"),
+    _weather_forms("it is sunny", "il y a du soleil"),
+    _weather_forms("the weather is nice", "il fait beau"),
+    _weather_forms("it is mild", "il fait doux"),
+)
+
+
+def weather(rng: Random, tense: int = 0, table: Sequence[tuple[Sequence[str], Sequence[str]]] = ()) -> Phrase:
     """The weather now (0), then (1), later (2) or as an event (3)."""
-    en, fr = pick(rng, _WEATHER)
+    en, fr = pick(rng, table or _BAD_WEATHER + _GOOD_WEATHER)
     return Phrase(en[tense], fr[tense])
 
 
-# ---- Whole sentences ------------------------------------------------------------------------------
+# ---- Templates ------------------------------------------------------------------------------------
 
 _TEMPLATES = """
 greetings: Good morning, {title}. | Bonjour, {title}.
@@ -719,7 +891,7 @@ greetings: Goodbye, {name}. | Au revoir, {name}.
 greetings: Hello, {name}! | Salut, {name} !
 greetings: Thank you very much, {title}. | Merci beaucoup, {title}.
 greetings: Thank you for {the:belonging}. | Merci pour {the:belonging}.
-greetings: How is {kin}? | Comment va {kin} ?
+greetings: How is {yourkin}? | Comment va {yourkin} ?
 greetings: My name is {name} and I live in {city}. | Je m'appelle {name} et j'habite à {city}.
 greetings: See you {when}. | À {when}.
 greetings: Welcome to {city}! | Bienvenue à {city} !
@@ -740,16 +912,16 @@ directions: It is {number} kilometres from {city} to {city#2}. | Il y a {number}
 restaurant: I would like {some:food} and {some:cold_drink}, please. | Je voudrais {some:food} et {some:cold_drink}, s'il vous plaît.
 restaurant: A table for {few}, please. | Une table pour {few}, s'il vous plaît.
 restaurant: Would you like {some:cold_drink} with {the:food}? | Voulez-vous {some:cold_drink} avec {the:food} ?
-restaurant: Is there {any:staple} in {the:food}? | Est-ce qu'il y a {any:staple} dans {the:food} ?
+restaurant: Is there {any:seasoning} in {the:food}? | Est-ce qu'il y a {any:seasoning} dans {the:food} ?
 restaurant: Could you bring me {a:dish}? | Pourriez-vous m'apporter {a:dish} ?
 restaurant: There isn't any {none:food} left. | Il ne reste plus {none:food}.
 restaurant: We have run out of {none:staple}. | Nous n'avons plus {none:staple}.
 restaurant: I will have {the:snack} with {some:cold_drink}. | Je prendrai {the:snack} avec {some:cold_drink}.
 shops: How much does {the:clothes} cost? | Combien coûte {the:clothes} ?
 shops: {this:clothes} costs {price}. | {this:clothes} coûte {price}.
-shops: {the:furniture} costs {price}. | {the:furniture} coûte {price}.
-shops: {the:machine} costs {price}. | {the:machine} coûte {price}.
-shops: I paid {price} for {the:vehicle}. | J'ai payé {the:vehicle} {price}.
+shops: {the:furniture} costs {bigprice}. | {the:furniture} coûte {bigprice}.
+shops: {the:machine} costs {bigprice}. | {the:machine} coûte {bigprice}.
+shops: I paid {bigprice} for {the:textile}. | J'ai payé {the:textile} {bigprice}.
 shops: Do you have {this:clothes} in {colour}? | Avez-vous {this:clothes} en {colour} ?
 shops: Give me {few} {fruits}, please. | Donnez-moi {few} {fruits}, s'il vous plaît.
 shops: I would like a kilo of {fruits}. | Je voudrais un kilo de {fruits}.
@@ -777,7 +949,7 @@ travel: I would like a room for {few} nights. | Je voudrais une chambre pour {fe
 family: {kin} lives in {city}. | {kin} habite à {city}.
 family: {kin} is {age} years old. | {kin} a {age} ans.
 family: I have {few} {siblings}. | J'ai {few} {siblings}.
-family: What is {kin}'s name? | Comment s'appelle {kin} ?
+family: What is {yourkin}'s name? | Comment s'appelle {yourkin} ?
 family: {name}'s {kinword} works in {city}. | {kinword} de {name} travaille à {city}.
 weather: {weather} in {city}. | {weather} à {city}.
 weather: {weatherwas} yesterday in {city}. | Hier, {weatherwas} à {city}.
@@ -785,7 +957,7 @@ weather: {weatherwill} tomorrow in {city}. | Demain, {weatherwill} à {city}.
 weather: It often rains here {season}. | Il pleut souvent ici {season}.
 weather: It never snows in {city} {season}. | Il ne neige jamais à {city} {season}.
 weather: It is {degrees} degrees in {city} today. | Il fait {degrees} degrés à {city} aujourd'hui.
-weather: Take {my4:clothes}, {weather}. | Prenez {my4:clothes}, {weather}.
+weather: Take {my4:clothes}, {badweather}. | Prenez {my4:clothes}, {badweather}.
 health: My {ache} hurts. | J'ai mal {à ache}.
 health: Does your {ache} hurt? | Avez-vous mal {à ache} ?
 health: {kin}'s {ache} hurts. | {kin} a mal {à ache}.
@@ -795,29 +967,44 @@ health: I have an appointment with {worker} at {clock}. | J'ai rendez-vous avec 
 work: I have worked here for {few} years. | Je travaille ici depuis {few} ans.
 work: {the:paper} is on {my4:furniture}. | {the:paper} est sur {my4:furniture}.
 work: Can you send me {the:paper} before {day}? | Pouvez-vous m'envoyer {the:paper} avant {day} ?
-school: Open {my4:book} at page {degrees}. | Ouvrez {my4:book} à la page {degrees}.
+school: Open {my4:book} at page {page}. | Ouvrez {my4:book} à la page {page}.
 school: There are {number} pupils in this school. | Il y a {number} élèves dans cette école.
 home: Where is {my:belonging}? | Où est {my:belonging} ?
 home: {my:belonging} is on {the:furniture}. | {my:belonging} est sur {the:furniture}.
-home: {the:animal} is sleeping under {the:furniture}. | {the:animal} dort sous {the:furniture}.
-home: There is {a:animal} in {the:room}. | Il y a {a:animal} dans {the:room}.
+home: {the:pet} is sleeping under {the:furniture}. | {the:pet} dort sous {the:furniture}.
+home: There is {a:pet} in {the:room}. | Il y a {a:pet} dans {the:room}.
 home: There is {a:furniture} in {the:room}. | Il y a {a:furniture} dans {the:room}.
-home: There are {few} {dishes} on {the:furniture}. | Il y a {few} {dishes} sur {the:furniture}.
+home: There are {few} {dishes} on {surface}. | Il y a {few} {dishes} sur {surface}.
 home: Don't forget to close {the:opening}. | N'oubliez pas de fermer {the:opening}.
+shops: A kilo of {fruits} costs {price}. | Un kilo de {fruits} coûte {price}.
+shops: Do you sell {snacks}? | Est-ce que vous vendez des {snacks} ?
+shops: I have just bought {few} {stationeries}. | Je viens d'acheter {few} {stationeries}.
+greetings: Give my regards to {yourkin}. | Transmettez mes amitiés {à yourkin}.
+greetings: Do you know {yourkin}'s friend? | Connaissez-vous l'ami {de yourkin} ?
+greetings: Congratulations on {the:event}! | Félicitations pour {the:event} !
+directions: You must change trains in {city}. | Vous devez changer de train à {city}.
+school: {the:lesson} is on page {page}. | {the:lesson} est à la page {page}.
+home: {the:belonging} is in the drawer of {the:furniture}. | {the:belonging} est dans le tiroir {de the:furniture}.
+work: {the:event} with {worker} will take place on {day}. | {the:event} avec {worker} aura lieu {day}.
+work: {worker} earns {bigprice} a week. | {worker} gagne {bigprice} par semaine.
+family: {kin} has been living in {city} for {few} years. | {kin} habite à {city} depuis {few} ans.
+travel: {the:ride} is {few} minutes late. | {the:ride} a {few} minutes de retard.
+travel: Two tickets to {city}, please. | Deux billets pour {city}, s'il vous plaît.
 """
-
 _COLOURS = parse_pairs(
     "blue|bleu; red|rouge; green|vert; black|noir; white|blanc; grey|gris; yellow|jaune; pink|rose"
 )
 _ORDINALS = parse_pairs("""first|première; second|deuxième; third|troisième; fourth|quatrième; next|prochaine
 last|dernière""")
 _TITLES = parse_pairs("""sir|monsieur; madam|madame; doctor|docteur; Mr Martin|monsieur Martin; everybody|tout le monde
-Mrs Martin|madame Martin; ladies and gentlemen|mesdames et messieurs; miss|mademoiselle; my friend|mon ami""")
+Mrs Martin|madame Martin; ladies and gentlemen|mesdames et messieurs; miss|mademoiselle; my friend|mon ami
+my dear friends|mes chers amis; children|les enfants; Mr Bernard|monsieur Bernard; Mrs Laurent|madame Laurent""")
 _LATER = parse_pairs("""tomorrow|demain; tonight|ce soir; next week|la semaine prochaine; soon|bientôt
 next year|l'année prochaine; tomorrow morning|demain matin; on Monday|lundi; on Friday|vendredi; on Sunday|dimanche""")
 _SIBLINGS = parse_pairs(
     "brothers|frères; sisters|sœurs; cousins|cousins; children|enfants; uncles|oncles; aunts|tantes"
 )
+_SURFACES = parse_pairs("the table|la table; the desk|le bureau; the shelf|l'étagère; the tray|le plateau")
 _LIMBS = frozenset("leg arm foot wrist ankle finger shoulder nose".split())
 
 
@@ -825,40 +1012,38 @@ def _of(table: tuple[tuple[str, str], ...]) -> Callable[[Random], Phrase]:
     return lambda rng: Phrase(*pick(rng, table))
 
 
-def _counted(low: int, high: int, in_words: float, gender: str = "m") -> Callable[[Random], Phrase]:
+def _counted(low: int, high: int, in_words: float) -> Callable[[Random], Phrase]:
     def draw(rng: Random) -> Phrase:
         n = low + int(rng.random() * (high - low + 1))
-        if rng.random() < in_words:
-            return Phrase(english_number(n), french_number(n, gender))
-        return Phrase(str(n), str(n))
+        return (
+            Phrase(english_number(n), french_number(n)) if rng.random() < in_words else Phrase(str(n), str(n))
+        )
 
     return draw
 
 
-def _kin(rng: Random) -> Phrase:
-    return noun_phrase(pick(rng, NOUNS_BY_KIND["family"]), pick(rng, ("my0", "my0", "my4", "my3")))
+def _kin(owners: tuple[str, ...]) -> Callable[[Random], Phrase]:
+    return lambda rng: noun_phrase(pick(rng, NOUNS_BY_KIND["family"]), pick(rng, owners))
 
 
-def _bare_plural(kind: str) -> Callable[[Random], Phrase]:
+def _bare_plural(*kinds: str) -> Callable[[Random], Phrase]:
+    nouns = [noun for kind in kinds for noun in NOUNS_BY_KIND[kind]]
+
     def draw(rng: Random) -> Phrase:
-        noun = pick(rng, NOUNS_BY_KIND[kind])
+        noun = pick(rng, nouns)
         return Phrase(noun.en_plural, noun.fr_plural, noun=f"n:{noun.en}")
 
     return draw
 
 
-def _body_part(is_limb: bool) -> Callable[[Random], Phrase]:
+def _definite_french(nouns: Sequence[Noun]) -> Callable[[Random], Phrase]:
+    """Bare in English, with the article in French: (my) leg, la jambe."""
+
     def draw(rng: Random) -> Phrase:
-        nouns = [n for n in NOUNS_BY_KIND["body"] if n.en != "tooth" and (not is_limb or n.en in _LIMBS)]
         noun = pick(rng, nouns)
         return Phrase(noun.en, noun_phrase(noun, "the").fr)
 
     return draw
-
-
-def _kinword(rng: Random) -> Phrase:
-    noun = pick(rng, [n for n in NOUNS_BY_KIND["family"] if n.gender == "m"])
-    return Phrase(noun.en, noun_phrase(noun, "the").fr)
 
 
 _SLOTS: dict[str, Callable[[Random], Phrase]] = {
@@ -866,17 +1051,20 @@ _SLOTS: dict[str, Callable[[Random], Phrase]] = {
     "woman": lambda rng: pick(rng, [n for n in _NAMES if n.gender == "f"]),
     "title": _of(_TITLES),
     "when": _of(_LATER),
-    "kin": _kin,
-    "kinword": _kinword,
+    "kin": _kin(("my0", "my0", "my4", "my3")),
+    "yourkin": _kin(("my4",)),
+    "kinword": _definite_french([n for n in NOUNS_BY_KIND["family"] if n.gender == "m"]),
     "city": _of(_CITIES),
     "side": _of((("left", "gauche"), ("right", "droite"))),
     "ordinal": _of(_ORDINALS),
     "number": _counted(2, 1000, 0.6),
     "few": _counted(2, 12, 1.0),
-    "age": _counted(2, 99, 0.8),
-    "degrees": _counted(2, 60, 0.0),
+    "age": _counted(18, 99, 0.8),
+    "page": _counted(2, 99, 0.0),
+    "degrees": _counted(2, 35, 0.5),
     "year": _counted(1950, 2015, 0.0),
     "price": price,
+    "bigprice": bigger_price,
     "clock": clock_time,
     "digital": digital_time,
     "date": date,
@@ -885,14 +1073,18 @@ _SLOTS: dict[str, Callable[[Random], Phrase]] = {
     "season": _of(_SEASONS),
     "colour": _of(_COLOURS),
     "siblings": _of(_SIBLINGS),
-    "fruits": _bare_plural("fruit"),
-    "dishes": _bare_plural("dish"),
-    "ache": _body_part(False),
-    "limb": _body_part(True),
+    "surface": _of(_SURFACES),
+    "fruits": _bare_plural("fruit", "vegetable"),
+    "snacks": _bare_plural("snack", "cake"),
+    "dishes": _bare_plural("dish", "cutlery"),
+    "stationeries": _bare_plural("stationery"),
+    "ache": _definite_french(NOUNS_BY_KIND["body"]),
+    "limb": _definite_french([n for n in NOUNS_BY_KIND["body"] if n.en in _LIMBS]),
     "worker": lambda rng: noun_phrase(pick(rng, NOUNS_BY_KIND["worker"]), "the"),
-    "weather": lambda rng: weather(rng),
+    "weather": weather,
     "weatherwas": lambda rng: weather(rng, 3),
     "weatherwill": lambda rng: weather(rng, 2),
+    "badweather": lambda rng: weather(rng, 0, _BAD_WEATHER[:4]),
 }
 _SLOT = re.compile(r"\{(?:(à|de) )?([^}]+)\}")
 
@@ -903,68 +1095,35 @@ def _templates(topic: str) -> tuple[tuple[str, str], ...]:
     return parse_pairs("\n".join(text.replace(" | ", "|") for name, _, text in lines if name == topic))
 
 
-def _from_template(rng: Random, topic: str) -> Phrase:
+def from_template(rng: Random, topic: str) -> Phrase:
     """Fill a template's slots, each drawn once for both languages."""
     en, fr = pick(rng, _templates(topic))
     filled: dict[str, Phrase] = {}
     for _, key in _SLOT.findall(en):
-        name = key.partition("#")[0]
-        phrase = _fill(rng, name)
+        phrase = _fill(rng, key)
         while any(phrase.en == other.en for other in filled.values()):
-            phrase = _fill(rng, name)
+            phrase = _fill(rng, key)
         filled[key] = phrase
     english = _SLOT.sub(lambda m: filled[m[2]].en, en)
     french = _SLOT.sub(lambda m: contract(m[1], filled[m[2]].fr) if m[1] else filled[m[2]].fr, fr)
     return Phrase(english, french, pairs=tuple(pair for phrase in filled.values() for pair in phrase.pairs))
 
 
-def _fill(rng: Random, name: str) -> Phrase:
+def _fill(rng: Random, key: str) -> Phrase:
+    """A slot's phrase: {city}, or {determiner:kind}, with #2 and so on for a second of the same."""
+    name = key.partition("#")[0]
     if name in _SLOTS:
         return _SLOTS[name](rng)
     det, _, kind = name.partition(":")
     return some_noun(rng, kind, "my0" if det == "my" else det, 0.0 if det == "none" else 0.3)
 
 
+# ---- Whole sentences ------------------------------------------------------------------------------
+
+
 def _with_mark(phrase: Phrase, mark: str) -> Phrase:
+    """End a sentence; French sets "?" and "!" off with a space."""
     return phrase._replace(en=phrase.en + mark, fr=phrase.fr + (mark if mark == "." else " " + mark))
-
-
-def _statement(rng: Random, verb: Verb) -> Phrase:
-    return _with_mark(clause(rng, verb), ".")
-
-
-_ASKING = parse_pairs("when|quand; why|pourquoi; where|où")
-
-
-def _question(rng: Random, verb: Verb) -> Phrase:
-    """A yes/no question, or one with a question word, or one about who did it."""
-    form = rng.random()
-    if form < 0.2:
-        return _with_mark(clause(rng, verb, Phrase("who", "qui"), kind="bare"), "?")
-    if form < 0.45:
-        en, fr = pick(rng, _ASKING if verb.adjunct == "." and verb.complement else _ASKING[:2])
-        asked = clause(rng, verb, kind="question_bare")
-        return _with_mark(asked._replace(en=f"{en} {asked.en}", fr=f"{fr} est-ce que {asked.fr}"), "?")
-    asked = clause(rng, verb, kind="question")
-    return _with_mark(asked._replace(fr=f"est-ce que {asked.fr}"), "?")
-
-
-def _command(rng: Random, verb: Verb) -> Phrase:
-    """A polite order: Please close the door."""
-    you = _PRONOUNS[1]
-    is_negative = rng.random() < 0.3
-    thing = complement(rng, verb, you, "past", "not" if is_negative else "")
-    if verb.adjunct == "!" or verb.is_reflexive or thing.clitic:
-        return _statement(rng, verb)
-    object_fr = contract(verb.preposition, thing.fr) if verb.preposition and thing.fr else thing.fr
-    pairs = (*thing.pairs, (f"v:{_verb_id(verb)}", thing.noun)) if thing.noun else ()
-    en = " ".join(word for word in (verb.en, verb.particle, thing.en) if word)
-    if is_negative:
-        fr = f"ne {verb.present[4]} pas {object_fr}".strip()
-        return Phrase(f"don't {en}.", fr + ".", pairs=pairs)
-    return Phrase(
-        f"please {en}.", f"{verb.present[4]} {object_fr}".strip() + ", s'il vous plaît.", pairs=pairs
-    )
 
 
 def _join(first: Phrase, en: str, fr: str, second: Phrase) -> Phrase:
@@ -973,51 +1132,163 @@ def _join(first: Phrase, en: str, fr: str, second: Phrase) -> Phrase:
     )
 
 
+def _statement(rng: Random, verb: Verb) -> Phrase:
+    return _with_mark(clause(rng, verb), ".")
+
+
+def _yes_no_question(rng: Random, verb: Verb) -> Phrase:
+    asked = clause(rng, verb, kind="question")
+    return _with_mark(asked._replace(fr=f"est-ce que {asked.fr}"), "?")
+
+
+_ASKING = parse_pairs("when|quand; why|pourquoi")
+_WHERE = frozenset("buy find lose meet rent sell study learn hide photograph eat work".split())
+
+
+def _question(rng: Random, verb: Verb) -> Phrase:
+    """Who, what, when, where, why."""
+    form = rng.random()
+    if form < 0.3:
+        polarity = "" if verb.adjunct != "!" else pick(rng, ("", "not"))
+        return _with_mark(clause(rng, verb, Phrase("who", "qui"), polarity=polarity, kind="bare"), "?")
+    if form < 0.55 and verb.complement and not verb.preposition and not verb.takes_etre:
+        kinds = {c.rpartition(":")[2] for c in verb.complement}
+        asks_person = kinds == {"person"}
+        if asks_person or kinds <= _THINGS:
+            en, fr = ("who", "qui est-ce que") if asks_person else ("what", "qu'est-ce que")
+            asked = clause(rng, verb, kind="asked", thing=Phrase("", ""))
+            return _with_mark(asked._replace(en=f"{en} {asked.en}", fr=f"{fr} {asked.fr}"), "?")
+    en, fr = ("where", "où") if verb.en in _WHERE and form > 0.75 else pick(rng, _ASKING)
+    place_free = verb._replace(adjunct=".") if en == "where" else verb
+    if verb.adjunct == "!" or (en == "where" and verb.en == "work"):
+        return _yes_no_question(rng, verb)
+    asked = clause(rng, place_free, kind="asked")
+    return _with_mark(asked._replace(en=f"{en} {asked.en}", fr=f"{fr} est-ce que {asked.fr}"), "?")
+
+
+_THINGS = frozenset(NOUNS_BY_KIND) - {"subject", "family", "worker", "someone"}
+
+
+def _command(rng: Random, verb: Verb) -> Phrase:
+    """An order, a prohibition or a proposal: Please close the door. Let's eat!"""
+    form = rng.random()
+    is_negative = form < 0.25
+    we = form > 0.7
+    you = _PRONOUNS[4] if we else _PRONOUNS[1]
+    thing = complement(rng, verb, you, "past", "not" if is_negative else "")
+    if verb.adjunct == "!" or verb.is_reflexive or thing.clitic or verb.en in _INVOLUNTARY:
+        return _statement(rng, verb)
+    pairs = (*thing.pairs, (verb_id(verb), thing.noun)) if thing.noun else thing.pairs
+    en = " ".join(word for word in (verb.en, verb.particle, thing.en) if word)
+    fr = (
+        f"{verb.present[3 if we else 4]}{' pas' if is_negative else ''} {_french_object(verb, thing)}".strip()
+    )
+    if we:
+        return Phrase(f"let's {en}!", f"{fr} !", pairs=pairs)
+    if is_negative:
+        return Phrase(f"don't {en}.", f"ne {fr}.", pairs=pairs)
+    return Phrase(f"please {en}.", f"{fr}, s'il vous plaît.", pairs=pairs)
+
+
+_INVOLUNTARY = frozenset("lose miss forget break receive find see understand arrive meet".split())
 _BELIEFS = parse_pairs("""I think that|je pense que; I know that|je sais que; I hope that|j'espère que
 he says that|il dit que; she says that|elle dit que; they say that|ils disent que; I am sure that|je suis sûr que
-we know that|nous savons que; it is true that|c'est vrai que; everybody knows that|tout le monde sait que""")
-_YOUNG = tuple(
-    Phrase(
-        f"when {p.en} {'was' if p.person in (0, 2) else 'were'} {'children' if p.is_plural else 'a child'}",
-        "",
-    )
-    for p in _PRONOUNS
-)
+we know that|nous savons que; it is true that|c'est vrai que; everybody knows that|tout le monde sait que
+he thinks that|il pense que; she thinks that|elle pense que; we hope that|nous espérons que""")
 
 
 def _because(rng: Random, verb: Verb) -> Phrase:
+    """Something that somebody does not do, and why."""
     doer = subject(rng)
-    first = clause(rng, verb, doer, kind="bare")
-    again = _pronoun_for(doer)
-    second = weather(rng) if rng.random() < 0.2 else state(rng, again)
+    if verb.adjunct == "!" or verb.en in _INVOLUNTARY:
+        return _statement(rng, verb)
+    tense = pick(rng, ("past", "can", "want", "will", "going"))
+    first = clause(rng, verb, doer, tense, "not", kind="bare")
+    if verb.en in _OUTDOORS and rng.random() < 0.4:
+        second = weather(rng, int(tense == "past"), _BAD_WEATHER)
+    else:
+        second = excuse(rng, _pronoun_for(doer), tense == "past")
+    return _with_mark(_join(first, " because ", " parce que ", second), ".")
+
+
+_OUTDOORS = frozenset("swim run walk go visit play cross photograph travel wash".split())
+
+
+def _hungry(rng: Random, verb: Verb) -> Phrase:
+    """Something that somebody eats, drinks or does, and the need behind it."""
+    need = {"drink": ("thirsty", "soif"), "eat": ("hungry", "faim"), "order": ("hungry", "faim")}.get(verb.en)
+    need = need or {
+        "sleep": ("sleepy", "sommeil"),
+        "go": ("sleepy", "sommeil") if verb.is_reflexive else None,
+    }.get(verb.en)
+    doer = subject(rng)
+    if need is None or (verb.en == "order" and "cold_drink" in verb.complement and rng.random() < 0.5):
+        return _contrast(rng, verb)
+    tense = pick(rng, ("past", "going", "want", "would"))
+    first, again = clause(rng, verb, doer, tense, "", kind="bare"), _pronoun_for(doer)
+    avoir = _AUXILIARIES["avoir"][int(tense == "past")][doer.person]
+    second = Phrase(
+        f"{again.en} {_be(again, 'then' if tense == 'past' else 'now')} {need[0]}",
+        f"{again.fr} {avoir} {need[1]}",
+    )
     return _with_mark(_join(first, " because ", " parce que ", second), ".")
 
 
 def _pronoun_for(doer: Phrase) -> Phrase:
-    """The pronoun that takes up a subject."""
+    """The pronoun that takes up a subject; feminine plurals keep their gender in French."""
     if doer.person == 2:
         return _PRONOUNS[3] if doer.gender == "f" else _PRONOUNS[2]
     if doer.person == 5 and doer.gender == "f":
-        return doer
+        return Phrase("they", "elles", 5, "f")
     return next(p for p in _PRONOUNS if p.person == doer.person)
 
 
 def _childhood(rng: Random, verb: Verb) -> Phrase:
+    """When I was a child, I used to play chess."""
     doer = pick(rng, _PRONOUNS)
-    child = "enfants" if doer.is_plural else "enfant"
-    was = "was" if doer.person in (0, 2) else "were"
-    first = Phrase(
-        f"when {doer.en} {was} {'children' if doer.is_plural else 'a child'}",
-        f"quand {doer.fr} {_AUXILIARIES['être'][1][doer.person]} {child}",
+    if verb.en not in _CHILDHOOD:
+        verb = pick(rng, _CHILDHOOD_VERBS)
+    young = Phrase(
+        f"when {doer.en} {_be(doer, 'then')} {'children' if doer.is_plural else 'a child'}",
+        f"quand {doer.fr} {_AUXILIARIES['être'][1][doer.person]} {'enfants' if doer.is_plural else 'enfant'}",
     )
-    return _with_mark(_join(first, ", ", ", ", clause(rng, verb, doer, "used", "")), ".")
+    return _with_mark(_join(young, ", ", ", ", clause(rng, verb, doer, "used", "", "bare")), ".")
+
+
+_CHILDHOOD_VERBS = tuple(v for v in VERBS if v.en in _CHILDHOOD)
+_OUTINGS = tuple(
+    v for v in VERBS if v.en in _OUTDOORS or v.topic == "health" or v.en in ("wear", "clean", "watch", "stay")
+)
 
 
 def _condition(rng: Random, verb: Verb) -> Phrase:
-    first = weather(rng)
-    first = Phrase(f"if {first.en} tomorrow", f"si {first.fr} demain")
-    second = clause(rng, verb, tense="will", kind="bare")
-    return _with_mark(_join(first, ", ", ", ", second), ".")
+    """If it is sunny tomorrow, we will go to the beach."""
+    sky = weather(rng)
+    sky = Phrase(f"if {sky.en} tomorrow", f"si {sky.fr} demain")
+    second = clause(rng, pick(rng, _OUTINGS), tense="will", polarity=pick(rng, ("", "", "not")), kind="bare")
+    return _with_mark(_join(sky, ", ", ", ", second), ".")
+
+
+def _arrival(rng: Random, verb: Verb) -> Phrase:
+    """When he arrives at the station, we will take the train: French has the future in both."""
+    first, doer = pick(rng, _ARRIVALS), subject(rng)
+    place = complement(rng, first, doer, "past", "")
+    en = f"when {english_clause(first, doer, 'habit', '', False)} {place.en}".strip()
+    fr = f"quand {french_clause(first, doer, 'will', '', place)}"
+    if verb.adjunct == "!":
+        return _statement(rng, verb)
+    pairs = ((verb_id(first), place.noun),) if place.noun else ()
+    arrived = Phrase(en, fr, pairs=(*place.pairs, *pairs))
+    return _with_mark(
+        _join(arrived, ", ", ", ", clause(rng, verb, tense="will", polarity="", kind="bare")), "."
+    )
+
+
+_ARRIVALS = tuple(
+    v
+    for v in VERBS
+    if (v.en, v.particle) in (("arrive", ""), ("come", "back"), ("wake", "up"), ("get", "up"))
+)
 
 
 def _belief(rng: Random, verb: Verb) -> Phrase:
@@ -1028,92 +1299,217 @@ def _belief(rng: Random, verb: Verb) -> Phrase:
 
 
 def _contrast(rng: Random, verb: Verb) -> Phrase:
-    doer = pick(rng, _PRONOUNS)
+    """I would like to dance, but I am tired."""
+    doer = subject(rng)
+    if verb.adjunct == "!" or verb.en in _INVOLUNTARY:
+        return _statement(rng, verb)
     first = clause(rng, verb, doer, pick(rng, ("want", "would")), "", kind="bare")
-    return _with_mark(_join(first, ", but ", ", mais ", state(rng, doer)), ".")
+    return _with_mark(_join(first, ", but ", ", mais ", excuse(rng, _pronoun_for(doer), False)), ".")
 
 
 def _preference(rng: Random, verb: Verb) -> Phrase:
-    kind = pick(rng, ("food", "hot_drink", "fruit", "vegetable", "subject"))
-    doer = pick(rng, _PRONOUNS)
-    nouns = NOUNS_BY_KIND[kind]
-    first, second = pick(rng, nouns), pick(rng, nouns)
+    """He likes tea, but he prefers coffee."""
+    kind, doer = (
+        pick(rng, ("food", "hot_drink", "cold_drink", "fruit", "vegetable", "subject")),
+        pick(rng, _PRONOUNS),
+    )
+    first, second = pick(rng, NOUNS_BY_KIND[kind]), pick(rng, NOUNS_BY_KIND[kind])
     if first is second:
         return _statement(rng, verb)
-    like, prefer = (next(v for v in VERBS if v.en == name) for name in ("like", "prefer"))
     is_plural = kind not in _MASS
-    one, two = noun_phrase(first, "gen", is_plural), noun_phrase(second, "gen", is_plural)
-    pairs = (("v:like", one.noun), ("v:prefer", two.noun))
-    en = f"{english_clause(like, doer, 'habit', '', False)} {one.en}, but "
-    en += f"{english_clause(prefer, doer, 'habit', '', False)} {two.en}."
-    fr = f"{french_clause(like, doer, 'habit', '', one)}, mais {french_clause(prefer, doer, 'habit', '', two)}."
-    return Phrase(en, fr, pairs=pairs)
+    said = [
+        clause(rng, verb, doer, "habit", "", thing=noun_phrase(noun, "gen", is_plural))
+        for verb, noun in zip(_LIKINGS, (first, second), strict=True)
+    ]
+    return _with_mark(_join(said[0], ", but ", ", mais ", said[1]), ".")
+
+
+_LIKINGS = tuple(next(v for v in VERBS if v.en == name) for name in ("like", "prefer"))
+_INTENTIONS = parse_pairs("""decided to|décider de; forgot to|oublier de; tried to|essayer de; refused to|refuser de
+helped us to|nous aider à; promised to|promettre de; began to|commencer à; preferred to|préférer""")
+
+
+def _intention(rng: Random, verb: Verb) -> Phrase:
+    """He decided to learn Chinese."""
+    doer = subject(rng)
+    en, fr = pick(rng, _INTENTIONS)
+    clitic = "nous " if fr.startswith("nous ") else ""
+    name, _, preposition = fr.removeprefix("nous ").partition(" ")
+    participle = agree(_past_participle(name), "m", True) if clitic else _past_participle(name)
+    if verb.adjunct == "!" or verb.en in _INVOLUNTARY or (clitic and (doer.person == 3 or verb.is_reflexive)):
+        return _statement(rng, verb)
+    act = infinitive(rng, verb, doer)
+    if clitic and ("nous" in act.fr or " our " in act.en or " my " in act.en):
+        return _statement(rng, verb)
+    avoir = _AUXILIARIES["avoir"][0][doer.person]
+    french = " ".join(
+        word for word in (doer.fr, clitic.strip(), avoir, participle, preposition, act.fr) if word
+    )
+    return _with_mark(Phrase(f"{doer.en} {en} {act.en}", french, pairs=act.pairs), ".")
+
+
+@cache
+def _past_participle(name: str) -> str:
+    return french_forms(name)[3]
+
+
+_JUDGEMENTS = parse_pairs("""important|important; easy|facile; difficult|difficile; possible|possible
+impossible|impossible; necessary|nécessaire; dangerous|dangereux; forbidden|interdit; pleasant|agréable""")
+
+
+def _judgement(rng: Random, verb: Verb) -> Phrase:
+    """It is difficult to learn Chinese."""
+    en, fr = pick(rng, _JUDGEMENTS)
+    if verb.adjunct == "!" or verb.en in _INVOLUNTARY or verb.is_reflexive:
+        return _statement(rng, verb)
+    act = infinitive(rng, verb, Phrase("", "", 5))
+    if re.search(r"\b(their|leur|leurs)\b", act.en + act.fr):
+        return _statement(rng, verb)
+    return _with_mark(Phrase(f"it is {en} to {act.en}", f"il est {fr} de {act.fr}", pairs=act.pairs), ".")
+
+
+_ERRANDS = (
+    ("market", "buy", "fruit vegetable flower"),
+    ("supermarket", "buy", "food snack_food staple cold_drink seasoning"),
+    ("bakery", "buy", "cake"),
+    ("butcher's shop", "buy", "food"),
+    ("bookshop", "buy", "book"),
+    ("chemist's", "buy", "remedy"),
+    ("library", "read", "book writing"),
+    ("restaurant", "eat", "food cake"),
+    ("cinema", "see", "show"),
+    ("post office", "send", "card mail"),
+    ("zoo", "photograph", "pet"),
+)
+
+
+def _errand(rng: Random, verb: Verb) -> Phrase:
+    """I am going to the market to buy some apples."""
+    place_name, verb_name, kinds = pick(rng, _ERRANDS)
+    place = noun_phrase(next(n for n in NOUNS_BY_KIND["place"] if n.en == place_name), "the")
+    there = Phrase(f"to {place.en}", contract("à", place.fr), noun=place.noun)
+    go, do = _GO, next(v for v in VERBS if v.en == verb_name)
+    doer = subject(rng)
+    first = clause(
+        rng, go._replace(adjunct="."), doer, pick(rng, ("past", "will", "must", "want")), "", "bare", there
+    )
+    act = infinitive(rng, do._replace(complement=tuple(kinds.split()), adjunct="."), doer)
+    return _with_mark(_join(first, " to ", " pour ", act), ".")
+
+
+_GO = next(v for v in VERBS if v.en == "go" and v.complement)
+
+
+def _suited(rng: Random, verb: Verb) -> tuple[Phrase, Adjective] | None:
+    """Something the verb takes as direct object, with an adjective that suits it."""
+    kinds = [
+        k
+        for c in verb.complement
+        if (k := c.rpartition(":")[2]) in _ADJECTIVES_BY_KIND and k in NOUNS_BY_KIND
+    ]
+    if not kinds or verb.preposition or verb.adjunct == "!":
+        return None
+    return _described(rng, pick(rng, kinds), 0.2)
 
 
 def _relative(rng: Random, verb: Verb) -> Phrase:
-    """The book that I bought yesterday is interesting: the participle agrees with what precedes it."""
-    kinds = [k for _, _, k in (c.rpartition(":") for c in verb.complement) if k in _ADJECTIVES_BY_KIND]
-    kinds = [k for k in kinds if k in NOUNS_BY_KIND]
-    if not kinds or verb.preposition or verb.adjunct == "!":
-        return _statement(rng, verb)
-    kind, doer = pick(rng, kinds), subject(rng)
-    is_plural = kind in _ALWAYS_PLURAL or (kind not in _MASS and rng.random() < 0.2)
-    noun, adjective = pick(rng, NOUNS_BY_KIND[kind]), pick(rng, _ADJECTIVES_BY_KIND[kind])
-    thing = noun_phrase(noun, "the", is_plural)
-    participle = agree(verb.participle, noun.gender, is_plural)
+    """The apples that I bought yesterday are ripe: the participle agrees with what precedes it."""
+    suited, doer = _suited(rng, verb), subject(rng)
+    if suited is None or suited[0].en.startswith("my "):
+        return _person_relative(rng)
+    thing, adjective = suited
+    noun = next(n for n in NOUNS if f"n:{n.en}" == thing.noun)
+    thing = noun_phrase(noun, "the", thing.is_plural)
+    participle = agree(verb.participle, noun.gender, thing.is_plural)
     when_en, when_fr = pick(rng, _TIMES["past"]) if rng.random() < 0.5 else ("", "")
     en = f"{thing.en} that {english_clause(verb, doer, 'past', '', False)} {when_en}".rstrip()
     fr = f"{thing.fr} que {doer.fr} {_AUXILIARIES['avoir'][0][doer.person]} {participle} {when_fr}".rstrip()
-    form = adjective.fr[2 * is_plural + (noun.gender == "f")]
-    en, fr = f"{en} {_BE[thing.person]} {adjective.en}.", f"{fr} {'sont' if is_plural else 'est'} {form}."
-    return Phrase(en, fr, pairs=((f"a:{adjective.en}", thing.noun), (f"v:{_verb_id(verb)}", thing.noun)))
+    said = is_such(thing._replace(en=en, fr=fr), adjective, pick(rng, ("now", "then")), rng.random() < 0.15)
+    return _with_mark(said._replace(pairs=(*said.pairs, (verb_id(verb), thing.noun))), ".")
+
+
+def _person_relative(rng: Random) -> Phrase:
+    """The doctor who works in Lyon is very kind."""
+    is_plural = rng.random() < 0.25
+    who = noun_phrase(pick(rng, NOUNS_BY_KIND["worker"] + NOUNS_BY_KIND["someone"]), "the", is_plural)
+    verb = _LIVE if rng.random() < 0.5 else _WORK
+    where = Phrase(*pick(rng, _CITIES))
+    en = f"{who.en} who {verb.en if is_plural else verb.en_s} in {where.en}"
+    fr = f"{who.fr} qui {verb.present[who.person]} à {where.fr}"
+    return _with_mark(is_such(who._replace(en=en, fr=fr), pick(rng, _CHARACTERS)), ".")
+
+
+_WORK = next(v for v in VERBS if v.en == "work")
+_LIVE = _WORK._replace(en="live", en_s="lives", present=french_forms("habiter")[0])
 
 
 def _taken_up(rng: Random, verb: Verb) -> Phrase:
     """This shirt is beautiful. I would like to buy it."""
-    kinds = [k for _, _, k in (c.rpartition(":") for c in verb.complement) if k in _ADJECTIVES_BY_KIND]
-    kinds = [k for k in kinds if k in NOUNS_BY_KIND]
-    if not kinds or verb.preposition or verb.adjunct == "!":
-        return _statement(rng, verb)
-    kind, doer = pick(rng, kinds), pick(rng, _PRONOUNS)
-    is_plural = kind in _ALWAYS_PLURAL or (kind not in _MASS and rng.random() < 0.2)
-    noun, adjective = pick(rng, NOUNS_BY_KIND[kind]), pick(rng, _ADJECTIVES_BY_KIND[kind])
-    thing = noun_phrase(noun, pick(rng, ("this", "the")), is_plural)
-    it = Phrase(
-        "them" if is_plural else "it",
-        "",
-        thing.person,
-        noun.gender,
-        clitic="les" if is_plural else "la" if noun.gender == "f" else "le",
-    )
+    suited, doer = _suited(rng, verb), pick(rng, _PRONOUNS)
+    if suited is None:
+        return _person_taken_up(rng, verb)
+    thing, adjective = suited
+    clitic = "les" if thing.is_plural else "la" if thing.gender == "f" else "le"
+    it = Phrase("them" if thing.is_plural else "it", "", thing.person, thing.gender, clitic=clitic)
     tense = pick(rng, ("will", "would", "past", "want", "going", "perfect", "can"))
-    polarity = "already" if tense == "perfect" else pick(rng, _POLARITIES.get(tense, ("",)))
-    form = adjective.fr[2 * is_plural + (noun.gender == "f")]
-    en = f"{thing.en} {_BE[thing.person]} {adjective.en}. "
-    particle_en = english_clause(verb, doer, tense, polarity, False)
-    en += f"{particle_en[0].upper()}{particle_en[1:]} {it.en}."
-    second = elide(french_clause(verb, doer, tense, polarity, it))
-    fr = f"{thing.fr} {'sont' if is_plural else 'est'} {form}. {second[0].upper()}{second[1:]}."
-    return Phrase(en, fr, pairs=((f"a:{adjective.en}", thing.noun), (f"v:{_verb_id(verb)}", thing.noun)))
+    if verb.en in _INVOLUNTARY:
+        tense = "past"
+    polarity = "already" if tense == "perfect" else "" if tense == "would" else pick(rng, ("", "", "not"))
+    second = clause(rng, verb._replace(adjunct="."), doer, tense, polarity, "bare", it)
+    return _two_sentences(is_such(thing, adjective), second, (verb_id(verb), thing.noun))
+
+
+def _person_taken_up(rng: Random, verb: Verb) -> Phrase:
+    """My mother is tired. I am going to help her."""
+    if verb.complement != ("person",):
+        return _statement(rng, verb)
+    who, doer = person(rng), pick(rng, (_PRONOUNS[0], _PRONOUNS[4]))
+    again = _pronoun_for(who)
+    clitic = {"il": "le", "elle": "la"}.get(again.fr, "les")
+    if verb.preposition:
+        clitic = "leur" if clitic == "les" else "lui"
+    them = Phrase(_DIRECT[again.en][0], "", who.person, who.gender, clitic=clitic)
+    second = clause(rng, verb._replace(adjunct="."), doer, polarity="", kind="bare", thing=them)
+    return _two_sentences(state(rng, who), second, (verb_id(verb), who.noun or "n:"))
+
+
+def _two_sentences(first: Phrase, second: Phrase, pair: tuple[str, str]) -> Phrase:
+    second = Phrase(*finish(second.en, second.fr))
+    return _with_mark(_join(first, ". ", ". ", second)._replace(pairs=(*first.pairs, pair)), ".")
+
+
+def _profession(rng: Random, verb: Verb) -> Phrase:
+    """My mother is a dentist, without the article in French."""
+    noun = pick(rng, NOUNS_BY_KIND["worker"])
+    who = person(rng)
+    while who.gender != noun.gender or who.is_plural or who.en.startswith("the "):
+        who = person(rng)
+    job = noun_phrase(noun, "a").en
+    when = pick(rng, ("now", "now", "then", "later"))
+    etre = _AUXILIARIES["être"][_WHEN[when]][2]
+    said = Phrase(f"{who.en} {_be(who, when)} {job}", f"{who.fr} {etre} {noun.fr}")
+    if when == "now" and rng.random() < 0.5:
+        en, fr = pick(rng, _CITIES)
+        return _with_mark(_join(said, " ", " ", Phrase(f"in {en}", f"à {fr}")), ".")
+    return _with_mark(said, ".")
 
 
 _PRODUCERS: tuple[Callable[[Random, Verb], Phrase], ...] = (
-    *(_statement,) * 8,
-    *(_question,) * 4,
-    _command,
-    _because,
-    _because,
-    _childhood,
-    _condition,
-    _belief,
-    _belief,
-    _contrast,
-    _preference,
-    _relative,
-    _relative,
-    _taken_up,
-    _taken_up,
+    *(_statement,) * 9,
+    *(_yes_no_question,) * 3,
+    *(_question,) * 3,
+    *(_command,) * 2,
+    *(_because,) * 2,
+    *(_belief,) * 2,
+    *(_relative,) * 2,
+    *(_taken_up,) * 3,
+    *(_hungry, _childhood, _arrival, _contrast, _intention, _intention, _judgement, _errand),
 )
+_OWN_PRODUCERS: dict[str, tuple[Callable[[Random, Verb], Phrase], ...]] = {
+    "weather": (_condition,),
+    "work": (_profession, *_PRODUCERS[:20]),
+    "restaurant": (_preference, _preference, *_PRODUCERS),
+}
 TOPICS = tuple(dict.fromkeys(line.partition(":")[0] for line in _TEMPLATES.strip().splitlines()))
 _VERBS_BY_TOPIC = {topic: tuple(v for v in VERBS if v.topic == topic) for topic in TOPICS}
 
@@ -1123,13 +1519,14 @@ def sentence(rng: Random) -> Sentence:
     topic = pick(rng, TOPICS)
     form = rng.random()
     if form < 0.3:
-        phrase = _from_template(rng, topic)
+        phrase = from_template(rng, topic)
+    elif form < 0.36:
+        phrase = _with_mark(description(rng), ".")
     elif form < 0.38:
-        phrase = _with_mark(
-            description(rng) if form < 0.35 else state(rng, tense=pick(rng, ("now", "then"))), "."
-        )
+        phrase = _with_mark(state(rng, when=pick(rng, ("now", "now", "then", "later"))), ".")
     else:
-        phrase = pick(rng, _PRODUCERS)(rng, pick(rng, _VERBS_BY_TOPIC[topic] or VERBS))
+        verbs = _VERBS_BY_TOPIC[topic] or VERBS
+        phrase = pick(rng, _OWN_PRODUCERS.get(topic, _PRODUCERS))(rng, pick(rng, verbs))
     en, fr = finish(phrase.en, phrase.fr)
     return Sentence(en, fr, topic, phrase.pairs)
 
@@ -1147,31 +1544,32 @@ def _bucket(text: str, count: int) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") % count
 
 
-_WORD = re.compile(r"[\w'-]+")
+_WORD = re.compile(r"[\w-]+")
 
 
 @cache
-def _lemmas() -> dict[str, tuple[str, ...]]:
-    """English word form → lemma ids of the nouns, verbs and adjectives it may belong to."""
+def _lemmas() -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """English word form → lemma ids it may belong to; and the forms of several words."""
     forms: dict[str, set[str]] = {}
-    for noun in NOUNS:
-        for form in (noun.en, noun.en_plural):
-            forms.setdefault(form, set()).add(f"n:{noun.en}")
-    for adjective in ADJECTIVES:
-        forms.setdefault(adjective.en, set()).add(f"a:{adjective.en}")
-    for verb in VERBS:
-        for form in (verb.en, verb.en_s, verb.en_past, verb.en_participle, verb.en_ing):
-            forms.setdefault(form, set()).add(f"v:{_verb_id(verb)}")
-    return {form: tuple(sorted(ids)) for form, ids in forms.items()}
+    entries = [(f"n:{n.en}", (n.en, n.en_plural)) for n in NOUNS] + [
+        (f"a:{a.en}", (a.en,)) for a in ADJECTIVES
+    ]
+    entries += [(verb_id(v), (v.en, v.en_s, v.en_past, v.en_participle, v.en_ing)) for v in VERBS]
+    entries += [(f"n:{en}", (en.lower(),)) for kind in _PROPER for en, _ in _FIXED[kind]]
+    entries += [(f"n:{en}", (en.lower(),)) for en, _ in _COUNTRIES]
+    for lemma, words in entries:
+        for word in words:
+            forms.setdefault(" ".join(_WORD.findall(word)), set()).add(lemma)
+    return {form: tuple(sorted(ids)) for form, ids in forms.items()}, tuple(f for f in forms if " " in f)
 
 
 def meets_held_out(english: str) -> bool:
     """True if anywhere in the sentence a verb or adjective meets a noun held out from it."""
     words = _WORD.findall(english.lower())
-    words += [f"{a} {b}" for a, b in zip(words, words[1:], strict=False)]
-    words += [f"{a} {b}" for a, b in zip(words, words[2:], strict=False)]
-    lemmas = _lemmas()
+    lemmas, long_forms = _lemmas()
+    text = f" {' '.join(words)} "
     found = [lemma for word in words if word in lemmas for lemma in lemmas[word]]
+    found += [lemma for form in long_forms if form in text and f" {form} " in text for lemma in lemmas[form]]
     nouns = [lemma for lemma in found if lemma[0] == "n"]
     return any(is_held_out(other, noun) for other in found if other[0] != "n" for noun in nouns)
 

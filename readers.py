@@ -21,6 +21,8 @@ Pair = tuple[str | None, str | None]
 
 # csv takes a lone CR for a line end; a lone surrogate, which no UTF-8 decodes to, stands for it meanwhile.
 LONE_CR = "\udc0d"
+# Columns whose values may be objects with a text for each language.
+NESTED = ("translation", "translations")
 # Rows of a JSON file that are looked at to learn its columns.
 PEEK = 1_000
 
@@ -49,10 +51,16 @@ def inspect(path: Path) -> Content:
             try:
                 line.decode()
             except UnicodeDecodeError as error:
+                byte = f"0x{line[error.start]:02x}"
                 raise ValueError(
-                    f"{path}, line {number}: not valid UTF-8 (byte 0x{line[error.start]:02x}); convert the file"
+                    f"{path}, line {number}: byte {byte} is not valid UTF-8; convert the file first"
                 ) from None
     return Content(digest.hexdigest(), number)
+
+
+def code_digest(*paths: str) -> str:
+    """Digest of source files: part of the name of what they make, so that a new version makes it anew."""
+    return " ".join(inspect(Path(path)).digest for path in paths)
 
 
 def lines(path: Path) -> Iterator[str]:
@@ -139,17 +147,23 @@ def _primary(name: str) -> str:
 def match_fields(fields: Sequence[Field], src: str, tgt: str, where: str) -> tuple[Field, Field]:
     """`match_sides` over the columns of a table; a flat column goes before a key of a translation column."""
     named = {field[-1]: field for field in sorted(fields, key=len, reverse=True)}
-    names = match_sides([field[-1] for field in fields], src, tgt, f"the columns of {where}")
+    names = match_sides(
+        list(dict.fromkeys(field[-1] for field in fields)), src, tgt, f"the columns of {where}"
+    )
     return named[names[0]], named[names[1]]
 
 
 def schema_fields(schema: pa.Schema) -> list[Field]:
-    """Columns of an Arrow table; a column of structs (translation) gives one for each key."""
+    """Columns of an Arrow table; the column `translation` gives one for each language in it."""
     fields: list[Field] = []
     for column in schema:
-        is_struct = pa.types.is_struct(column.type)
-        fields += [(column.name, key.name) for key in column.type] if is_struct else [(column.name,)]
+        keys = list(column.type.names) if column.name in NESTED and pa.types.is_struct(column.type) else []
+        fields += _fields(column.name, keys)
     return fields
+
+
+def _fields(column: str, keys: Sequence[str]) -> list[Field]:
+    return [(column, key) for key in keys] if keys else [(column,)]
 
 
 def fields_of(path: Path) -> list[Field]:
@@ -165,13 +179,14 @@ def fields_of(path: Path) -> list[Field]:
             fields: dict[Field, None] = {}
             for _, record in islice(_json_records(path), PEEK):
                 for name, value in record.items():
-                    is_dict = isinstance(value, dict)
-                    fields.update(dict.fromkeys([(name, key) for key in value] if is_dict else [(name,)]))
+                    keys = list(value) if name in NESTED and isinstance(value, dict) else []
+                    fields.update(dict.fromkeys(_fields(name, keys)))
             return list(fields)
         case ".csv" | ".tsv":
             return [(name.strip(),) for name in next(_csv_records(path), [])]
     raise ValueError(
-        f"{path}: cannot read this kind of file; give one of {', '.join(SUFFIXES)}, or two text files"
+        f"{path}: cannot read this kind of file; give one of {', '.join(SUFFIXES)}, or what the names of two"
+        " text files begin with"
     )
 
 

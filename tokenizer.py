@@ -160,12 +160,17 @@ class Tokenizer:
         return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _prepare(text: str) -> str:
-    """NFC, with a space in front; the one place where text is changed before it is cut."""
+def check_text(text: str) -> None:
+    """Raise a ValueError for a string that holds lone surrogates, as bytes that are not UTF-8 leave them."""
     try:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError(f"not text: {text[:40]!a} holds a lone surrogate; give valid Unicode") from None
+
+
+def _prepare(text: str) -> str:
+    """NFC, with a space in front; the one place where text is changed before it is cut."""
+    check_text(text)
     return " " + unicodedata.normalize("NFC", text) if text else ""
 
 

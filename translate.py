@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import tyro
@@ -19,7 +19,8 @@ import runtime
 from config import DecodeConfig, Json, parse_args
 from translator import LINE_BREAK, Translation, Translator
 
-DESCRIPTION = """Translate sentences, a file or standard input. Line n of the output belongs to line n of the input.
+DESCRIPTION = """Translate sentences, a file or standard input. Line n of the output belongs to line n
+of the input.
 
 examples:
   python translate.py "Where is the station?" "How are you?"
@@ -37,8 +38,7 @@ class TranslateConfig:
     """What goes in, what comes out, and the model between."""
 
     sentences: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Texts to translate; without any, --input or standard input is read. Put -- before one that starts with
-    a dash."""
+    """Texts to translate, after -- if one starts with a dash; without any, --input or standard input."""
     input: Path | None = None
     """File to translate, UTF-8, line by line."""
     output: Path | None = None
@@ -46,13 +46,11 @@ class TranslateConfig:
     model: Path | None = None
     """Model folder; the newest finished one in runs/ by default."""
     n_best: int = 1
-    """Translations of each line, at most --beam. More than one are printed with tabs between: line, rank,
-    score, text."""
+    """Translations of each line, at most --beam; more than one as: line, tab, rank, tab, score, tab, text."""
     json: tyro.conf.UseCounterAction[int] = 0  # a flag without a value
-    """Print a JSON object for each line: source, translation, score, candidates, warnings (which are otherwise
-    printed to standard error)."""
+    """Print one object a line: source, translation, score, candidates, warnings (otherwise on stderr)."""
     attention: Path | None = None
-    """Picture to draw (.png, .svg, .pdf) of where the model looked, for the first sentence of one text."""
+    """Draw where the model looked (.png, .svg, .pdf), for the first sentence of a single text."""
     threads: int | None = None
     """CPU threads; all cores by default."""
     device: str = "auto"
@@ -91,6 +89,8 @@ def main(args: Sequence[str] | None = None) -> None:
     if config.threads:
         torch.set_num_threads(config.threads)
     translator = Translator.load(config.model or checkpoint.newest_run(), device=config.device)
+    if config.attention:
+        _draw(translator, config.sentences[0], config.attention, config.decode)
     from_stdin = not config.sentences and not config.input
     chunks = _read_stdin() if from_stdin else _chunks(lines, 16 * config.decode.batch_size)
     outputs = _translate(translator, chunks, config)
@@ -100,8 +100,6 @@ def main(args: Sequence[str] | None = None) -> None:
         for output in outputs:
             sys.stdout.buffer.write(output.encode())
             sys.stdout.buffer.flush()
-    if config.attention:
-        _draw(translator, config.sentences[0], config.attention, config.decode)
 
 
 def _translate(
@@ -152,8 +150,9 @@ def _read_stdin() -> Iterator[list[Line]]:
     """Whole lines as soon as they are there, many at once where they come fast."""
     if sys.stdin.isatty():
         print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
+    stdin = cast(io.BufferedReader, sys.stdin.buffer)
     number, rest = 0, b""
-    while data := sys.stdin.buffer.read1(READ_BYTES):
+    while data := stdin.read1(READ_BYTES):
         *lines, rest = (rest + data).split(b"\n")
         if lines:
             yield [_line(line + b"\n", number + i, "standard input") for i, line in enumerate(lines, 1)]
@@ -173,7 +172,7 @@ def _decode(data: bytes, name: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{name} is not UTF-8: byte {data[error.start]:#04x} at offset {error.start}; convert it with iconv"
+            f"{name} is not UTF-8: byte {data[error.start]:#04x} at offset {error.start}; convert it first"
         ) from None
 
 

@@ -9,6 +9,7 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from config import DecodeConfig
 from dataset import causal_mask, pad_source
 from decoding import Hypothesis, search
 from model import Transformer
-from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, check_text
 
 LINE_BREAK = r"(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])+"
 # Where too long a sentence may be cut: after a stop with a space behind it, or one that needs none.
@@ -166,6 +167,7 @@ class Translator:
 
     def _parts(self, text: str, sources: dict[str, list[int]], warnings: list[str]) -> Iterator[Part]:
         """Cut a text; its parts joined are the text. Its sentences go into `sources` with their ids."""
+        check_text(text)
         for unit in self._units(text):
             pieces = [unit]
             if _has_words(unit) and unit.strip() not in sources:
@@ -198,7 +200,7 @@ class Translator:
         """Cut after the last stop of the second half that fits, else at white space, else anywhere."""
         room = self.max_length - 1
         # A token has seldom more characters, and encoding the whole rest each time would be quadratic.
-        window = 16 * room
+        window = 8 * room
 
         def num_tokens(length: int) -> int:
             return len(self.tokenizer.encode(text[:length].strip()))
@@ -261,17 +263,15 @@ class Translator:
         return src.to(device), src_mask.to(device)
 
 
-class _evaluating:
-    """Switches dropout off for a while."""
-
-    def __init__(self, model: Transformer) -> None:
-        self.model, self.was_training = model, model.training
-
-    def __enter__(self) -> None:
-        self.model.eval()
-
-    def __exit__(self, *error: object) -> None:
-        self.model.train(self.was_training)
+@contextmanager
+def _evaluating(model: Transformer) -> Iterator[None]:
+    """Without dropout; afterwards the model is as it was."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
 
 
 def _assemble(

@@ -4,19 +4,22 @@ import json
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from sacrebleu import __version__ as sacrebleu_version
 from sacrebleu.significance import PairedTest
 
+import checkpoint
 import evaluate
-from config import Config, DataConfig, DecodeConfig, to_json
+from config import Config, DataConfig, DecodeConfig, ModelConfig, to_json
 from evaluate import Score, paired_test, quick_score, read_lines, score, sentence_chrf
-from translator import Translation
+from tokenizer import Tokenizer
+from translator import Translation, Translator
 
 WORDS = (
-    "Le", "chat", "noir", "dort", "sur", "la", "vieille", "table", "de", "Marie", "et", "l'enfant", "mange", "une",
-    "pomme", "rouge", "ici", "aujourd'hui",
+    "Le", "chat", "noir", "dort", "sur", "la", "vieille", "table", "de", "Marie", "et", "l'enfant", "mange",
+    "une", "pomme", "rouge", "ici", "aujourd'hui",
 )  # fmt: skip
 # Line separators that are none, white space at the ends, symbols, a blank line, lower and upper case.
 ODD = [
@@ -439,6 +442,19 @@ def test_against_a_model_translates_with_it_too(model, tmp_path, monkeypatch, ca
     out, err, code = run(monkeypatch, capsys, "--model", model, "--hypotheses", hyp, "--against", model)
     assert code == 0 and err.count("translating") == 1
     assert f"against {model}; p by approximate randomization" in out
+
+
+def test_real_model_folder_is_translated_and_scored(model, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(evaluate, "Translator", Translator)
+    config, _ = checkpoint.read_config(model)
+    config = replace(config, model=ModelConfig(16, 1, 1, 2, 16, vocab_size=300))
+    tokenizer = Tokenizer.train(["One cat.", "Un chat noir."], 300)
+    checkpoint.create(model, config, tokenizer, "")
+    checkpoint.save_weights(model, checkpoint.build(config.model, tokenizer.vocab_size, 256))
+    saved = tmp_path / "out.txt"
+    out, err, code = run(monkeypatch, capsys, "--model", model, "--device", "cpu", "--output", saved)
+    assert code == 0, err
+    assert "exact match, %              0.00" in out and len(read_lines(saved)) == 3
 
 
 def strict(text):
