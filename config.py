@@ -152,6 +152,9 @@ class TrainConfig:
         for flag in ("label_smoothing", "ema_decay", "bpe_dropout"):
             value = getattr(self, flag)
             _require(0 <= value < 1, f"--{flag.replace('_', '-')}", "in [0, 1)", value)
+        _require(
+            self.accumulate <= self.batch_tokens, "--accumulate", "at most --batch-tokens", self.accumulate
+        )
         _require(self.lr > 0, "--lr", "more than 0", self.lr)
         _require(self.weight_decay >= 0, "--weight-decay", "0 or more", self.weight_decay)
         _require(self.clip_norm > 0, "--clip-norm", "more than 0", self.clip_norm)
@@ -218,21 +221,13 @@ def parse_args(
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):
-            return tyro.cli(
-                cls,
-                args=args,
-                default=default,
-                description=description,
-                config=(
-                    tyro.conf.OmitArgPrefixes,
-                    tyro.conf.FlagConversionOff,
-                    tyro.conf.PositionalRequiredArgs,
-                ),
-            )
+            flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff)
+            read = tyro.cli(cls, args=args, default=default, description=description, config=flat)
+            return cast(T, read)
     except SystemExit as end:
         if end.code:
             print(f"error: {_one_line(errors.getvalue())}; see --help", file=sys.stderr)
-        raise
+        sys.exit(end.code)
 
 
 def _one_line(boxed: str) -> str:

@@ -154,7 +154,7 @@ class BatchSampler:
             batch_tokens: most real target tokens in a batch, EOS counted; a longer row is a batch of its own.
         """
         if not len(rows):
-            raise ValueError("no rows to make batches of")
+            raise ValueError("no training row is left; raise --max-length or look at the table of dropped rows")
         if rows._indices is not None:
             rows = rows.flatten_indices()
         self._src, self._tgt = _Ragged(rows.data.column("src_ids")), _Ragged(rows.data.column("tgt_ids"))

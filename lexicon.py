@@ -112,16 +112,16 @@ opening: porte:f:door, fenêtre:f:window, tiroir:m:drawer, portail:m:gate
 vehicle: voiture:f:car, vélo:m:bike, moto:f:motorbike, camion:m:lorry, bateau:m:boat
 ride: train:m:train, bus:m:bus, avion:m:plane, taxi:m:taxi, métro:m:underground, tramway:m:tram
 pet: chien:m:dog, chat:m:cat, oiseau:m:bird, lapin:m:rabbit, tortue:f:tortoise, perroquet:m:parrot
-pet: hamster:m:hamster, poisson rouge/poissons rouges:m:goldfish/goldfish
+pet: hamster:m:hamster, cochon d'Inde/cochons d'Inde:m:guinea pig
 farm: cheval:m:horse, vache:f:cow, canard:m:duck, poule:f:hen, chèvre:f:goat, âne:m:donkey, cochon:m:pig
-farm: mouton:m:sheep/sheep
+farm: oie:f:goose/geese
 place: gare:f:station, banque:f:bank, bibliothèque:f:library, musée:m:museum, hôpital:m:hospital
 place: pharmacie:f:chemist's, boulangerie:f:bakery, marché:m:market, supermarché:m:supermarket
 place: restaurant:m:restaurant, hôtel:m:hotel, cinéma:m:cinema, théâtre:m:theatre, poste:f:post office
 place: mairie:f:town hall, piscine:f:swimming pool, université:f:university, librairie:f:bookshop
 place: boucherie:f:butcher's shop, école:f:school, zoo:m:zoo, boutique:f:boutique
 sight: château:m:castle, église:f:church, tour:f:tower, pont:m:bridge, cathédrale:f:cathedral, palais:m:palace
-room: cuisine:f:kitchen, salon:m:living room, chambre:f:bedroom, garage:m:garage, bureau:m:study/studies
+room: cuisine:f:kitchen, salon:m:living room, chambre:f:bedroom, garage:m:garage, salle à manger/salles à manger:f:dining room
 room: salle de bains/salles de bains:f:bathroom, cave:f:cellar, grenier:m:attic, entrée:f:hall
 building: maison:f:house, appartement:m:flat, studio:m:studio flat, chalet:m:chalet
 area: village:m:village, ville:f:town, quartier:m:neighbourhood, rue:f:street, île:f:island
@@ -131,7 +131,8 @@ subject: histoire:f:history, géographie:f:geography, musique:f:music, biologie:
 subject: chimie:f:chemistry, littérature:f:literature, philosophie:f:philosophy, droit:m:law
 subject: informatique:f:computer science
 lesson: leçon:f:lesson, exercice:m:exercise, cours:m:class
-query: problème:m:problem, question:f:question, texte:m:text, phrase:f:sentence, mot:m:word, règle:f:rule
+query: question:f:question, phrase:f:sentence, mot:m:word
+task: problème:m:problem, texte:m:text, règle:f:rule
 paper: rapport:m:report, contrat:m:contract, dossier:m:file, document:m:document, facture:f:invoice
 event: réunion:f:meeting, fête:f:party, voyage:m:trip, conférence:f:conference, exposition:f:exhibition
 show: film:m:film, match/matchs:m:match, spectacle:m:show, concert:m:concert, émission:f:programme
@@ -140,7 +141,7 @@ body: tête:f:head, dos:m:back, ventre:m:stomach, gorge:f:throat, genou/genoux:m
 body: main:f:hand, épaule:f:shoulder, jambe:f:leg, bras:m:arm, pied:m:foot/feet, cou:m:neck, nez:m:nose
 body: doigt:m:finger, cheville:f:ankle, hanche:f:hip, poignet:m:wrist
 remedy: médicament:m:medicine, comprimé:m:tablet, sirop:m:syrup
-toy: ballon:m:ball, jouet:m:toy, cadeau:m:present, poupée:f:doll, puzzle:m:jigsaw
+toy: ballon:m:ball, jouet:m:toy, cadeau:m:present, poupée:f:doll, cerf-volant/cerfs-volants:m:kite
 """
 
 # French m[/f[/m plural[/f plural]]]:English:b(efore) or a(fter) the noun:kinds it may describe.
@@ -154,7 +155,7 @@ vieux/vieille/vieux/vieilles/vieil:old:b:clothes pair book writing belonging mac
 joli:pretty:b:clothes pair flower art room building dish cutlery area textile toy
 bon/bonne:good:b:food snack_food snack cake fruit hot_drink cold_drink book writing show
 mauvais:bad:b:food snack cake hot_drink cold_drink book writing show
-excellent:excellent:a:food snack cake book writing show hot_drink event
+excellent:excellent:b:food snack cake book writing show hot_drink event
 rouge:red:a:clothes pair belonging furniture dish vehicle flower stationery opening textile toy
 bleu:blue:a:clothes pair belonging furniture dish vehicle stationery opening textile toy
 vert:green:a:clothes pair belonging furniture dish vehicle stationery opening textile toy
@@ -183,16 +184,16 @@ tranquille:peaceful:a:area
 ancien/ancienne:ancient:a:sight
 magnifique:magnificent:a:sight art
 célèbre:famous:a:art sight
-intéressant:interesting:a:query book writing show lesson subject art paper event
+intéressant:interesting:a:task query book writing show lesson subject art paper event
 ennuyeux/ennuyeuse:boring:a:book writing show lesson paper event
 utile:useful:a:book lesson machine subject
-facile:easy:a:lesson query subject
-difficile:difficult:a:lesson query subject
-important:important:a:query paper mail event lesson
+facile:easy:a:lesson query task subject
+difficile:difficult:a:lesson query task subject
+important:important:a:task query paper mail event lesson
 urgent:urgent:a:paper mail
 secret/secrète:secret:a:paper mail
-long/longue:long:a:mail writing paper show event
-court:short:a:mail writing paper show
+long/longue:long:b:mail writing show event
+court:short:a:mail writing
 amusant:amusing:a:writing show art toy
 triste:sad:a:writing mail person
 délicieux/délicieuse:delicious:a:food snack_food snack cake fruit hot_drink
@@ -266,8 +267,8 @@ begin/began/begun|commencer|the:lesson the:writing the:paper|.|school
 study|étudier|gen:subject|library|school
 learn|apprendre|gen:language|with|school
 teach/taught/taught|enseigner|gen:subject gen:language|.|school
-understand/understood/understood|comprendre|the:lesson the:query the:mail gen:language|.|school
-explain|expliquer|the:lesson the:query the:paper|.|school
+understand/understood/understood|comprendre|the:lesson the:query the:task the:mail gen:language|.|school
+explain|expliquer|the:lesson the:query the:task the:paper|.|school
 repeat|répéter|the:query|.|school
 correct|corriger|the:lesson the:writing|.|school
 speak/spoke/spoken|parler|language|with|school
@@ -312,9 +313,9 @@ walk|marcher|.|park|health
 dance|danser|.|home|family
 travel/travelled/travelled|voyager|.|by|travel
 rest|se reposer|.|bed|health
-get up/got/got|se lever|.|clock|time
-wake up/woke/woken|se réveiller|.|clock|time
-go to bed/went/gone|se coucher|.|clock|time
+get up/got/got|se lever|.|morning|time
+wake up/woke/woken|se réveiller|.|morning|time
+go to bed/went/gone|se coucher|.|night|time
 get dressed/got/got|s'habiller|.|bed|home
 hurry|se dépêcher|.|.|time
 go for a walk/went/gone|se promener|.|with|health
@@ -324,7 +325,11 @@ enter|entrer* dans|the:place the:room|.|directions
 cross|traverser|crossing|.|directions
 follow|suivre|person|.|directions
 borrow|emprunter|belonging book vehicle|.|home
-lend/lent/lent|prêter|the:belonging the:book the:vehicle|.|home
+lend/lent/lent|prêter|the:belonging the:book the:vehicle the:stationery the:clothes|.|giving
+give/gave/given|donner|toy flower book belonging fruit cake snack_food hot_drink|.|giving
+show/showed/shown|montrer|the:art the:writing the:toy the:belonging the:machine the:paper|.|giving
+bring/brought/brought|apporter|hot_drink cold_drink cake flower the:mail the:paper toy|.|giving
+leave/left/left|laisser|the:mail the:belonging the:paper|.|giving
 carry|transporter|the:furniture the:machine|.|home
 move|déplacer|the:furniture the:textile|.|home
 hide/hid/hidden|cacher|the:belonging the:mail toy|.|home

@@ -6,7 +6,7 @@ Masks are bool, True = may attend, broadcastable to (B, H, T, S).
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -290,6 +290,10 @@ class DecoderBlock(nn.Module):
         x = self.residual_connections[1](x, lambda y: cross(y, memory, memory, src_mask, cross_weights))
         return self.residual_connections[2](x, self.feed_forward_block)
 
+    def start_cache(self, encoder_output: Tensor) -> LayerCache:
+        """An empty cache with the cross-attention keys and values of these sentences."""
+        return LayerCache(*self.cross_attention_block.project(encoder_output, 1, 3))
+
     def step(
         self, x: Tensor, src_mask: Tensor | None, tgt_mask: Tensor | None, cache: LayerCache, length: int
     ) -> Tensor:
@@ -329,13 +333,17 @@ class Decoder(nn.Module):
         cross_weights: list[Tensor] | None = None,
     ) -> Tensor:
         if cache is None:
-            for layer in self.layers:
-                x = layer(x, encoder_output, src_mask, tgt_mask, cross_weights)
+            for block in self.blocks():
+                x = block(x, encoder_output, src_mask, tgt_mask, cross_weights)
         else:
-            for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
-                x = layer.step(x, src_mask, tgt_mask, layer_cache, cache.length)
+            for block, layer_cache in zip(self.blocks(), cache.layers, strict=True):
+                x = block.step(x, src_mask, tgt_mask, layer_cache, cache.length)
             cache.length += x.size(1)
         return self.norm(x)
+
+    def blocks(self) -> list[DecoderBlock]:
+        """The layers, by their type."""
+        return cast(list[DecoderBlock], list(self.layers))
 
 
 class ProjectionLayer(nn.Module):
@@ -419,8 +427,7 @@ class Transformer(nn.Module):
 
     def start_cache(self, encoder_output: Tensor) -> KVCache:
         """An empty cache for these sentences, with their cross-attention keys and values computed."""
-        blocks = [layer.cross_attention_block for layer in self.decoder.layers]
-        return KVCache([LayerCache(*block.project(encoder_output, 1, 3)) for block in blocks])
+        return KVCache([block.start_cache(encoder_output) for block in self.decoder.blocks()])
 
 
 def build_transformer(

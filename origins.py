@@ -43,7 +43,7 @@ def find_splits(config: DataConfig) -> dict[str, Reader]:
     if path.is_file():
         return {"train": _file_reader([path], config)}
     if pairs := readers.aligned_files(path, config.src, config.tgt):
-        return {split: _pair_reader(*files) for split, files in _named(pairs).items()}
+        return {split: _pair_reader(*files) for split, files in name_splits(pairs).items()}
     if path.is_dir():
         return _folder(path, config)
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or path.suffix in readers.SUFFIXES:
@@ -54,7 +54,7 @@ def find_splits(config: DataConfig) -> dict[str, Reader]:
     return _hub(config)
 
 
-def _named(splits: dict[str, T]) -> dict[str, T]:
+def name_splits(splits: dict[str, T]) -> dict[str, T]:
     """Splits under our names for them; one of another name is for training when it is the only one."""
     aliases = {alias: split for split, names in SPLIT_NAMES.items() for alias in names}
     named: dict[str, T] = {}
@@ -97,7 +97,7 @@ def _folder(path: Path, config: DataConfig) -> dict[str, Reader]:
             f"--dataset {path}: holds other files than {', '.join(readers.SUFFIXES)} and no text files"
             f" *.{config.src} and *.{config.tgt}; give the file itself"
         )
-    return {split: _file_reader(files, config) for split, files in _named(files).items()}
+    return {split: _file_reader(files, config) for split, files in name_splits(files).items()}
 
 
 def _file_reader(files: Sequence[Path], config: DataConfig) -> Reader:
@@ -162,7 +162,8 @@ def _hub(config: DataConfig) -> dict[str, Reader]:
         )
 
     return {
-        split: reader(rows) for split, rows in _named({str(s): rows for s, rows in loaded.items()}).items()
+        split: reader(rows)
+        for split, rows in name_splits({str(s): rows for s, rows in loaded.items()}).items()
     }
 
 

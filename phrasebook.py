@@ -67,6 +67,10 @@ class Sentence(NamedTuple):
     pairs: Pairs
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 def pick(rng: Random, items: Sequence[T]) -> T:
     """Like rng.choice, but the same on every Python version."""
     return items[int(rng.random() * len(items))]
@@ -83,7 +87,8 @@ _STARTS_WITH_VOWEL = re.compile(f"{_NOT_ASPIRATED}[{_VOWELS}]")
 
 def elide(french: str) -> str:
     """Join "je ai" to "j'ai", "que il" to "qu'il", "si il" to "s'il"; h aspiré stays apart."""
-    return _SI_IL.sub(r"\1'", _ELISION.sub(r"\1'", french))
+    french = _ELISION.sub(r"\1'", french)
+    return _SI_IL.sub(r"\1'", french) if "i il" in french else french
 
 
 def contract(preposition: str, french: str) -> str:
@@ -157,12 +162,12 @@ def _hours(hour: int) -> str:
     return "une heure" if hour == 1 else f"{_FR_UNITS[hour]} heures"
 
 
-def clock_time(rng: Random) -> Phrase:
-    """A time of day: three o'clock, a quarter to eight, ten past nine, noon."""
-    hour = 1 + int(rng.random() * 11)
+def clock_time(rng: Random, first: int = 1, last: int = 11) -> Phrase:
+    """A time of day from hour `first` to `last`: three o'clock, a quarter to eight, noon."""
+    hour = first + int(rng.random() * (last - first + 1))
     following = hour % 12 + 1
     form = int(rng.random() * 8)
-    if form == 0:
+    if form == 0 and last - first == 10:
         return pick(rng, (Phrase("noon", "midi"), Phrase("midnight", "minuit")))
     if form <= 3:
         return Phrase(f"{_EN_UNITS[hour]} o'clock", _hours(hour))
@@ -225,7 +230,7 @@ def price(rng: Random) -> Phrase:
 
 _MONTHS, _DAYS, _SEASONS = parse_pairs(MONTHS), parse_pairs(DAYS), parse_pairs(SEASONS)
 _COUNTRIES, _CITIES, _LANGUAGES = parse_pairs(COUNTRIES), parse_pairs(CITIES), parse_pairs(LANGUAGE_NAMES)
-_MASS = frozenset("food snack_food hot_drink cold_drink staple seasoning subject".split())
+_MASS = _words("food snack_food hot_drink cold_drink staple seasoning subject")
 _ALWAYS_PLURAL = frozenset(("pair",))
 _EN_POSSESSIVES = ("my", "your", "his", "our", "your", "their")
 _FR_POSSESSIVES = (
@@ -304,12 +309,17 @@ def noun_phrase(
     )
 
 
+# True of things one has, but not what one goes out for: nobody orders cold soup.
+_PREDICATIVE = _words("bad broken dirty boring hot cold salty practical useful empty heavy sad")
+_ATTRIBUTIVE = {k: tuple(a for a in v if a.en not in _PREDICATIVE) for k, v in _ADJECTIVES_BY_KIND.items()}
+
+
 def some_noun(
     rng: Random, kind: str, det: str, adjective_rate: float = 0.3, is_plural: bool = False
 ) -> Phrase:
     """A random noun of a kind, perhaps with an adjective that suits the kind."""
     noun = pick(rng, NOUNS_BY_KIND[kind])
-    adjectives = _ADJECTIVES_BY_KIND.get(kind)
+    adjectives = _ATTRIBUTIVE.get(kind)
     adjective = pick(rng, adjectives) if adjectives and rng.random() < adjective_rate else None
     return noun_phrase(noun, det, is_plural or kind in _ALWAYS_PLURAL, adjective)
 
@@ -332,6 +342,19 @@ _DIRECT = {"I": ("me", "me"), "you": ("you", "vous"), "he": ("him", "le"), "she"
 _DIRECT |= {"we": ("us", "nous"), "they": ("them", "les")}
 
 
+def relative(
+    rng: Random, owners: Sequence[str], is_plural: bool = False, names: Sequence[str] = ()
+) -> Phrase:
+    """Somebody's mother or friend; one has but one wife, and shares her with nobody."""
+    noun = pick(
+        rng, [n for n in NOUNS_BY_KIND["family"] if n.en in names] if names else NOUNS_BY_KIND["family"]
+    )
+    owner = pick(rng, owners)
+    if noun.en in ("wife", "husband", "mother", "father"):
+        is_plural, owner = False, "my0" if owner == "my3" and noun.en in ("wife", "husband") else owner
+    return noun_phrase(noun, owner, is_plural)
+
+
 _STRANGERS = NOUNS_BY_KIND["worker"] + NOUNS_BY_KIND["someone"]
 
 
@@ -342,9 +365,7 @@ def person(rng: Random) -> Phrase:
         return pick(rng, _NAMES)
     is_plural = rng.random() < 0.2
     if form < 0.65:
-        return noun_phrase(
-            pick(rng, NOUNS_BY_KIND["family"]), pick(rng, ("my0", "my0", "my4", "my3")), is_plural
-        )
+        return relative(rng, ("my0", "my0", "my4", "my3"), is_plural)
     return noun_phrase(pick(rng, _STRANGERS), "the", is_plural)
 
 
@@ -454,7 +475,7 @@ def french_clause(verb: Verb, doer: Phrase, tense: str, polarity: str, thing: Ph
 def _french_object(verb: Verb, thing: Phrase) -> str:
     """What follows the verb: the object behind its preposition, or "visite" once "lui" stands in front."""
     if thing.clitic:
-        return verb.preposition.rpartition(" ")[0]
+        return f"{verb.preposition.rpartition(' ')[0]}{thing.fr}"
     return contract(verb.preposition, thing.fr) if verb.preposition and thing.fr else thing.fr
 
 
@@ -468,6 +489,9 @@ _FIXED = {
     "song": (("a song", "une chanson"), ("a beautiful song", "une belle chanson")),
     "crossing": parse_pairs("the street|la rue; the bridge|le pont; the square|la place; the road|la route"),
 }
+_OWNED = _words(
+    "clothes pair belonging machine furniture vehicle stationery book pet farm textile toy dish mail paper lesson"
+)
 _PROPER = ("city", "language", "game", "instrument")
 _MOVES = {"to": "à", "at": "à", "in": "à", "from": "de"}
 
@@ -491,7 +515,7 @@ def complement(rng: Random, verb: Verb, doer: Phrase, tense: str, polarity: str)
             return pronoun_object(rng, doer, bool(verb.preposition))
         return person(rng)
     else:
-        return _thing(rng, kind, how, doer, tense, polarity)
+        return _thing(rng, kind, how, doer, "past" if verb.adjunct == "!" else tense, polarity)
     if how in _MOVES:
         return Phrase(f"{how} {en}", contract(_MOVES[how], fr), noun=f"n:{en}")
     noun = f"n:{en}" if kind in _PROPER else ""
@@ -515,11 +539,11 @@ def _country(rng: Random, how: str, is_direct: bool) -> Phrase:
 def _thing(rng: Random, kind: str, how: str, doer: Phrase, tense: str, polarity: str) -> Phrase:
     """A noun phrase whose determiner suits the tense, the polarity and the kind."""
     own = f"my{doer.person}"
-    is_plural = rng.random() < 0.25
+    is_plural = rng.random() < (0.9 if kind == "vegetable" else 0.25)
     if how == "gen":
         is_plural, dets = kind not in _MASS, ["gen"]
     elif how == "the":
-        dets = ["the", "the", own, "this"]
+        dets = ["the", "the", own, "this"] if kind in _OWNED else ["the", "the", "this"]
     elif kind in _MASS:
         dets = ["bare" if tense in ("habit", "used", "can") else "some"] * 4 + ["the"]
     elif tense in ("habit", "used") and polarity not in _NEGATIVE:
@@ -533,7 +557,7 @@ def _thing(rng: Random, kind: str, how: str, doer: Phrase, tense: str, polarity:
     if polarity in _NEGATIVE and det in ("a", "some", "bare"):
         return _negated(rng, kind, is_plural, bare=det == "bare", article=det == "a")
     noun = pick(rng, NOUNS_BY_KIND[kind])
-    adjectives = _ADJECTIVES_BY_KIND.get(kind, ())
+    adjectives = _ATTRIBUTIVE.get(kind, ())
     adjective = pick(rng, adjectives) if adjectives and how != "gen" and rng.random() < 0.3 else None
     return noun_phrase(noun, det, is_plural, adjective, doer.gender)
 
@@ -550,21 +574,27 @@ def _negated(rng: Random, kind: str, is_plural: bool, bare: bool, article: bool)
 
 _TIMES = {
     "habit": parse_pairs("""every day|tous les jours; every morning|tous les matins; every evening|tous les soirs
-every week|toutes les semaines; at weekends|le week-end; every month|tous les mois; every night|toutes les nuits
+every week|toutes les semaines; at weekends|le week-end; every month|tous les mois; every other day|un jour sur deux
 every Sunday|tous les dimanches; every Saturday|tous les samedis; in the morning|le matin; in the evening|le soir
 every afternoon|tous les après-midi; twice a week|deux fois par semaine; once a month|une fois par mois"""),
     "prog": parse_pairs("now|maintenant; at the moment|en ce moment; at this very moment|en ce moment même"),
     "past": parse_pairs("""yesterday|hier; yesterday evening|hier soir; last week|la semaine dernière
-last month|le mois dernier; last year|l'année dernière; this morning|ce matin; two days ago|il y a deux jours
-yesterday morning|hier matin; an hour ago|il y a une heure; last Sunday|dimanche dernier; last summer|l'été dernier
-last Friday|vendredi dernier; three weeks ago|il y a trois semaines; the day before yesterday|avant-hier"""),
+this morning|ce matin; two days ago|il y a deux jours
+yesterday morning|hier matin; an hour ago|il y a une heure; last Sunday|dimanche dernier
+last Friday|vendredi dernier; the day before yesterday|avant-hier"""),
     "will": parse_pairs("""tomorrow|demain; tomorrow morning|demain matin; next week|la semaine prochaine
 tonight|ce soir; in three days|dans trois jours; next Monday|lundi prochain; soon|bientôt
-tomorrow evening|demain soir; next month|le mois prochain; next year|l'année prochaine; in an hour|dans une heure
+tomorrow evening|demain soir; in an hour|dans une heure
 next Thursday|jeudi prochain; the day after tomorrow|après-demain; this afternoon|cet après-midi"""),
     "can": parse_pairs("today|aujourd'hui; tomorrow|demain; this afternoon|cet après-midi; tonight|ce soir"),
     "used": parse_pairs("""every day|tous les jours; every summer|tous les étés; every evening|tous les soirs
 every Sunday|tous les dimanches; every week|toutes les semaines; during the holidays|pendant les vacances"""),
+}
+_LONG_TIMES = {
+    "past": parse_pairs("""last month|le mois dernier; last year|l'année dernière; last summer|l'été dernier
+three weeks ago|il y a trois semaines; two years ago|il y a deux ans; last winter|l'hiver dernier"""),
+    "will": parse_pairs("""next month|le mois prochain; next year|l'année prochaine; next summer|l'été prochain
+in two weeks|dans deux semaines; in two months|dans deux mois"""),
 }
 _TIMES |= {"going": _TIMES["will"], "want": _TIMES["can"], "would": _TIMES["will"], "must": _TIMES["can"]}
 _PLACES = {
@@ -614,6 +644,7 @@ _TENSES = {
     ),
     "asked": ("past", "past", "will", "will", "going", "must", "want"),
 }
+_LASTING = _words("visit go come leave work study learn teach rent sell travel organise write meet")
 _POLARITIES: dict[str, tuple[str, ...]] = {
     "habit": ("", "", "", "", "not", "not", "never", "no longer", *_ADVERBS),
     "prog": ("", "", "", "not"),
@@ -625,26 +656,28 @@ _POLARITIES: dict[str, tuple[str, ...]] = {
     "must": ("", "", "not"),
     "want": ("", "", "not", "no longer"),
 }
-# Nobody "is losing" a key; English keeps these out of the progressive, and of "used to".
-_MOMENTARY = frozenset(
-    "find lose forget miss see understand receive break begin finish arrive meet sign choose".split()
+# Nobody "is losing" a key, or signs the contract every day.
+_MOMENTARY = _words("find lose forget miss understand break begin finish arrive meet sign choose")
+_INVOLUNTARY = _words("lose miss forget break receive find see understand arrive meet")
+_CHILDHOOD = _words(
+    "eat drink play swim run sing dance draw paint read watch walk visit go write wear collect prepare feed"
 )
-_CHILDHOOD = frozenset(
-    "eat drink play swim run sing dance draw paint read watch walk visit go write wear collect prepare feed".split()
-)
+
+
+_HOURS = {"morning": (5, 9), "night": (8, 11)}
 
 
 def _adjunct(rng: Random, verb: Verb, thing: Phrase, doer: Phrase, tense: str) -> tuple[str, str]:
     """Where, with whom or when by the clock."""
     if verb.adjunct in (".", "!") or (
-        rng.random() < 0.6 and not (verb.adjunct == "clock" and tense == "habit")
+        rng.random() < 0.6 and not (verb.adjunct in _HOURS and tense == "habit")
     ):
         return "", ""
     if verb.adjunct == "with":
         who = person(rng)
         return ("", "") if who.en in (doer.en, thing.en) else (f" with {who.en}", f" avec {who.fr}")
-    if verb.adjunct == "clock":
-        at = clock_time(rng)
+    if verb.adjunct in _HOURS:
+        at = clock_time(rng, *_HOURS[verb.adjunct])
         return f" at {at.en}", f" à {at.fr}"
     en, fr = pick(rng, _PLACES[verb.adjunct])
     return f" {en}", f" {fr}"
@@ -653,8 +686,13 @@ def _adjunct(rng: Random, verb: Verb, thing: Phrase, doer: Phrase, tense: str) -
 def _draw_tense(rng: Random, verb: Verb, kind: str) -> str:
     if verb.adjunct == "!":
         return "habit"
-    tense = pick(rng, _TENSES[kind])
-    unfit = tense == "prog" and verb.en in _MOMENTARY
+    tense = pick(rng, _TENSES.get(kind, _TENSES[""]))
+    if tense == "prog" and verb.adjunct in _HOURS:
+        return "habit"
+    unfit = tense in ("prog", "habit") and (
+        verb.en in _MOMENTARY or (tense == "prog" and verb.en in _INVOLUNTARY)
+    )
+    unfit = unfit or (tense in ("want", "would", "must", "can") and verb.en in _INVOLUNTARY)
     return "past" if unfit or (tense == "used" and verb.en not in _CHILDHOOD) else tense
 
 
@@ -695,18 +733,22 @@ def clause(
     polarity = _draw_polarity(rng, verb, tense, kind) if polarity is None else polarity
     thing = complement(rng, verb, doer, tense, polarity) if thing is None else thing
     where_en, where_fr = _adjunct(rng, verb, thing, doer, tense)
+    lemma = verb_id(verb)
+    if verb.particle == "on" and thing.clitic:
+        verb, thing = verb._replace(particle=""), thing._replace(en=f"{thing.en} on")
     en = english_clause(verb, doer, tense, polarity, kind in ("question", "asked"))
     en += (f" {thing.en}" if thing.en else "") + where_en
     fr = french_clause(verb, doer, tense, polarity, thing) + where_fr
-    pairs = (*thing.pairs, (verb_id(verb), thing.noun)) if thing.noun else thing.pairs
+    pairs = (*thing.pairs, (lemma, thing.noun)) if thing.noun else thing.pairs
     if polarity == "yet":
         return Phrase(f"{en} yet", fr, pairs=pairs)
-    has_clock = verb.adjunct == "clock" and where_en
+    has_clock = verb.adjunct in _HOURS and where_en
     if verb.adjunct == "!" or kind in ("bare", "asked") or has_clock or polarity not in ("", "not"):
         return Phrase(en, fr, pairs=pairs)
-    must_have_time = tense == "prog" or (tense == "habit" and polarity == "" and kind == "")
+    must_have_time = tense == "prog" or (tense == "habit" and polarity == "" and kind in ("", "embedded"))
     if tense in _TIMES and (must_have_time or rng.random() < 0.5) and not (tense == "habit" and polarity):
-        when_en, when_fr = pick(rng, _TIMES[tense])
+        is_long = verb.en in _LASTING and tense in _LONG_TIMES and rng.random() < 0.5
+        when_en, when_fr = pick(rng, (_LONG_TIMES if is_long else _TIMES)[tense])
         if kind == "" and tense != "prog" and rng.random() < 0.15:
             return Phrase(f"{when_en}, {en}", f"{when_fr}, {fr}", pairs=pairs)
         en, fr = f"{en} {when_en}", f"{fr} {when_fr}"
@@ -794,9 +836,8 @@ _BURDENS = parse_pairs(
 an exam|un examen; a fever|de la fièvre; an appointment|un rendez-vous; no money|besoin d'argent
 a sore throat|mal à la gorge; too much work|trop de travail""".replace("; no money|besoin d'argent", "")
 )
-_OWNED = frozenset("clothes pair belonging machine furniture vehicle stationery book pet textile toy".split())
-_MORE = frozenset(
-    "beautiful expensive elegant comfortable practical modern famous interesting boring useful difficult important".split()
+_MORE = _words(
+    "beautiful expensive elegant comfortable practical modern famous interesting boring useful difficult important"
 )
 _DESCRIBED = tuple(
     k for k in dict.fromkeys(k for a in ADJECTIVES for k in a.kinds) if k not in ("person", "character")
@@ -827,12 +868,17 @@ def description(rng: Random) -> Phrase:
         if other.noun != thing.noun:
             more_en, more_fr = pick(rng, (("more", "plus"), ("less", "moins")))
             return _insert(said, more_en, more_fr, f" than {other.en}", f" que {other.fr}")
-    if form > 0.6:
-        return _insert(said, *pick(rng, _DEGREES))
+    if form > 0.6 and adjective.en not in _ABSOLUTE:
+        return _insert(said, *pick(rng, (*_DEGREES, ("too", "trop")) if adjective.en in _TOO else _DEGREES))
     return said
 
 
-_DEGREES = (("very", "très"), ("too", "trop"), ("really", "vraiment"), ("quite", "assez"))
+_DEGREES = (("very", "très"), ("really", "vraiment"), ("quite", "assez"))
+_TOO = _words("small big expensive heavy long short difficult easy hot cold salty sweet old")
+_ABSOLUTE = _words(
+    "red blue green black white grey yellow purple pink brown delicious excellent magnificent broken secret empty "
+    "ancient fat"
+)
 
 
 def _insert(said: Phrase, before_en: str, before_fr: str, after_en: str = "", after_fr: str = "") -> Phrase:
@@ -846,22 +892,22 @@ def _insert(said: Phrase, before_en: str, before_fr: str, after_en: str = "", af
 
 def _weather_forms(impersonal_en: str, impersonal_fr: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Now, then, later and as yesterday's event, from the present."""
-    en = tuple(impersonal_en.replace(" is ", f" {be} ") for be in ("is", "was", "will be", "was"))
+    en = tuple(impersonal_en.replace(" is ", f" {be} ") for be in ("is", "was", "will be", "was", "is"))
     fr = [impersonal_fr]
     for present, then, later in (("fait", "faisait", "fera"), ("y a", "y avait", "y aura")):
         if present in impersonal_fr:
             fr += [impersonal_fr.replace(present, then), impersonal_fr.replace(present, later)]
-    return en, (*fr, fr[1])
+    return en, (*fr, fr[1], fr[0])
 
 
 _BAD_WEATHER = (
     (
-        ("it is raining", "it was raining", "it will rain", "it rained"),
-        ("il pleut", "il pleuvait", "il pleuvra", "il a plu"),
+        ("it is raining", "it was raining", "it will rain", "it rained", "it rains"),
+        ("il pleut", "il pleuvait", "il pleuvra", "il a plu", "il pleut"),
     ),
     (
-        ("it is snowing", "it was snowing", "it will snow", "it snowed"),
-        ("il neige", "il neigeait", "il neigera", "il a neigé"),
+        ("it is snowing", "it was snowing", "it will snow", "it snowed", "it snows"),
+        ("il neige", "il neigeait", "il neigera", "il a neigé", "il neige"),
     ),
     _weather_forms("it is cold", "il fait froid"),
     _weather_forms("it is windy", "il y a du vent"),
@@ -877,7 +923,7 @@ _GOOD_WEATHER = (
 
 
 def weather(rng: Random, tense: int = 0, table: Sequence[tuple[Sequence[str], Sequence[str]]] = ()) -> Phrase:
-    """The weather now (0), then (1), later (2) or as an event (3)."""
+    """The weather now (0), then (1), later (2), as an event (3) or after "if" (4)."""
     en, fr = pick(rng, table or _BAD_WEATHER + _GOOD_WEATHER)
     return Phrase(en[tense], fr[tense])
 
@@ -921,21 +967,22 @@ shops: How much does {the:clothes} cost? | Combien coûte {the:clothes} ?
 shops: {this:clothes} costs {price}. | {this:clothes} coûte {price}.
 shops: {the:furniture} costs {bigprice}. | {the:furniture} coûte {bigprice}.
 shops: {the:machine} costs {bigprice}. | {the:machine} coûte {bigprice}.
-shops: I paid {bigprice} for {the:textile}. | J'ai payé {the:textile} {bigprice}.
-shops: Do you have {this:clothes} in {colour}? | Avez-vous {this:clothes} en {colour} ?
+shops: I paid {price} for {the:textile}. | J'ai payé {the:textile} {price}.
+shops: Do you have {this:clothes!} in {colour}? | Avez-vous {this:clothes!} en {colour} ?
 shops: Give me {few} {fruits}, please. | Donnez-moi {few} {fruits}, s'il vous plaît.
 shops: I would like a kilo of {fruits}. | Je voudrais un kilo de {fruits}.
 shops: We need {some:staple} and {few} {fruits}. | Il nous faut {some:staple} et {few} {fruits}.
 time: What time does {the:place} open? | À quelle heure ouvre {the:place} ?
-time: {the:place} opens at {clock} and closes at {clock#2}. | {the:place} ouvre à {clock} et ferme à {clock#2}.
+time: {the:place} opens at {morning} and closes at {evening}. | {the:place} ouvre à {morning} et ferme à {evening}.
 time: It is {clock}. | Il est {clock}.
+work: Our break is at {clock}. | Notre pause est à {clock}.
 time: It is already {clock}. | Il est déjà {clock}.
 time: It isn't {clock} yet. | Il n'est pas encore {clock}.
 time: Today is {day}, {date}. | Aujourd'hui, nous sommes le {day} {date}.
 time: {kin}'s birthday is on {date}. | L'anniversaire de {kin} est le {date}.
-time: The meeting is on {day} at {clock}. | La réunion a lieu {day} à {clock}.
-time: {the:show} starts at {clock}. | {the:show} commence à {clock}.
-time: {the:show} lasts {few} hours. | {the:show} dure {few} heures.
+time: The meeting is on {day} at {morning}. | La réunion a lieu {day} à {morning}.
+time: {the:show} starts at {evening}. | {the:show} commence à {evening}.
+time: {the:show} lasts {couple} hours. | {the:show} dure {couple} heures.
 time: I was born on {date}, {year}. | Je suis né le {date} {year}.
 time: {woman} was born in {month} {year}. | {woman} est née en {month} {year}.
 travel: {the:ride} to {city} leaves at {digital}. | {the:ride} pour {city} part à {digital}.
@@ -947,7 +994,11 @@ travel: We stayed in {city} for {few} days. | Nous sommes restés {few} jours à
 travel: Where can I rent {a:vehicle}? | Où est-ce que je peux louer {a:vehicle} ?
 travel: I would like a room for {few} nights. | Je voudrais une chambre pour {few} nuits.
 family: {kin} lives in {city}. | {kin} habite à {city}.
-family: {kin} is {age} years old. | {kin} a {age} ans.
+family: {child} is {childage} years old. | {child} a {childage} ans.
+family: {sibling} is {adultage} years old. | {sibling} a {adultage} ans.
+family: {parent} is {middleage} years old. | {parent} a {middleage} ans.
+family: {grandparent} is {oldage} years old. | {grandparent} a {oldage} ans.
+family: {child} is {childage} and {grandparent} is {oldage}. | {child} a {childage} ans et {grandparent} en a {oldage}.
 family: I have {few} {siblings}. | J'ai {few} {siblings}.
 family: What is {yourkin}'s name? | Comment s'appelle {yourkin} ?
 family: {name}'s {kinword} works in {city}. | {kinword} de {name} travaille à {city}.
@@ -962,13 +1013,25 @@ health: My {ache} hurts. | J'ai mal {à ache}.
 health: Does your {ache} hurt? | Avez-vous mal {à ache} ?
 health: {kin}'s {ache} hurts. | {kin} a mal {à ache}.
 health: I have broken my {limb}. | Je me suis cassé {limb}.
-health: You must take {this:remedy} {few} times a day. | Vous devez prendre {this:remedy} {few} fois par jour.
-health: I have an appointment with {worker} at {clock}. | J'ai rendez-vous avec {worker} à {clock}.
+health: You must take {this:remedy} {couple} times a day. | Vous devez prendre {this:remedy} {couple} fois par jour.
+health: I have an appointment with {adviser} at {morning}. | J'ai rendez-vous avec {adviser} à {morning}.
 work: I have worked here for {few} years. | Je travaille ici depuis {few} ans.
 work: {the:paper} is on {my4:furniture}. | {the:paper} est sur {my4:furniture}.
 work: Can you send me {the:paper} before {day}? | Pouvez-vous m'envoyer {the:paper} avant {day} ?
 school: Open {my4:book} at page {page}. | Ouvrez {my4:book} à la page {page}.
 school: There are {number} pupils in this school. | Il y a {number} élèves dans cette école.
+home: Please lend me {my4:belonging}. | Prêtez-moi {my4:belonging}, s'il vous plaît.
+shops: Please show me {this:clothes}. | Montrez-moi {this:clothes}, s'il vous plaît.
+shops: Do you have {any:snack_food}? | Avez-vous {any:snack_food} ?
+restaurant: The bill, please. | L'addition, s'il vous plaît.
+restaurant: Please bring us {some:cold_drink}. | Apportez-nous {some:cold_drink}, s'il vous plaît.
+school: Please explain {the:task} to me. | Expliquez-moi {the:task}, s'il vous plaît.
+school: I don't understand {this:query}. | Je ne comprends pas {this:query}.
+work: Please send me {the:paper} before {evening}. | Envoyez-moi {the:paper} avant {evening}, s'il vous plaît.
+directions: Can you show me {the:place} on the map? | Pouvez-vous me montrer {the:place} sur le plan ?
+weather: The temperature will be {degrees} degrees tomorrow. | La température sera de {degrees} degrés demain.
+weather: What is the weather like in {city}? | Quel temps fait-il à {city} ?
+travel: The plane took off at {digital} and landed at {digital#2}. | L'avion a décollé à {digital} et a atterri à {digital#2}.
 home: Where is {my:belonging}? | Où est {my:belonging} ?
 home: {my:belonging} is on {the:furniture}. | {my:belonging} est sur {the:furniture}.
 home: {the:pet} is sleeping under {the:furniture}. | {the:pet} dort sous {the:furniture}.
@@ -985,7 +1048,7 @@ greetings: Congratulations on {the:event}! | Félicitations pour {the:event} !
 directions: You must change trains in {city}. | Vous devez changer de train à {city}.
 school: {the:lesson} is on page {page}. | {the:lesson} est à la page {page}.
 home: {the:belonging} is in the drawer of {the:furniture}. | {the:belonging} est dans le tiroir {de the:furniture}.
-work: {the:event} with {worker} will take place on {day}. | {the:event} avec {worker} aura lieu {day}.
+work: {the:event} with {adviser} will take place on {day}. | {the:event} avec {adviser} aura lieu {day}.
 work: {worker} earns {bigprice} a week. | {worker} gagne {bigprice} par semaine.
 family: {kin} has been living in {city} for {few} years. | {kin} habite à {city} depuis {few} ans.
 travel: {the:ride} is {few} minutes late. | {the:ride} a {few} minutes de retard.
@@ -1005,7 +1068,7 @@ _SIBLINGS = parse_pairs(
     "brothers|frères; sisters|sœurs; cousins|cousins; children|enfants; uncles|oncles; aunts|tantes"
 )
 _SURFACES = parse_pairs("the table|la table; the desk|le bureau; the shelf|l'étagère; the tray|le plateau")
-_LIMBS = frozenset("leg arm foot wrist ankle finger shoulder nose".split())
+_LIMBS = _words("leg arm foot wrist ankle finger shoulder nose")
 
 
 def _of(table: tuple[tuple[str, str], ...]) -> Callable[[Random], Phrase]:
@@ -1022,8 +1085,8 @@ def _counted(low: int, high: int, in_words: float) -> Callable[[Random], Phrase]
     return draw
 
 
-def _kin(owners: tuple[str, ...]) -> Callable[[Random], Phrase]:
-    return lambda rng: noun_phrase(pick(rng, NOUNS_BY_KIND["family"]), pick(rng, owners))
+def _kin(owners: Sequence[str], names: str = "") -> Callable[[Random], Phrase]:
+    return lambda rng: relative(rng, owners, names=names.split())
 
 
 def _bare_plural(*kinds: str) -> Callable[[Random], Phrase]:
@@ -1046,6 +1109,11 @@ def _definite_french(nouns: Sequence[Noun]) -> Callable[[Random], Phrase]:
     return draw
 
 
+_ADVISERS = tuple(
+    n
+    for n in NOUNS_BY_KIND["worker"]
+    if n.en in "doctor dentist lawyer hairdresser teacher architect headmaster headmistress secretary".split()
+)
 _SLOTS: dict[str, Callable[[Random], Phrase]] = {
     "name": lambda rng: pick(rng, _NAMES),
     "woman": lambda rng: pick(rng, [n for n in _NAMES if n.gender == "f"]),
@@ -1059,7 +1127,18 @@ _SLOTS: dict[str, Callable[[Random], Phrase]] = {
     "ordinal": _of(_ORDINALS),
     "number": _counted(2, 1000, 0.6),
     "few": _counted(2, 12, 1.0),
-    "age": _counted(18, 99, 0.8),
+    "child": _kin(("my0", "my4", "my3"), "son daughter nephew niece"),
+    "childage": _counted(2, 25, 0.7),
+    "sibling": _kin(("my0", "my4"), "brother sister cousin wife husband friend"),
+    "adultage": _counted(18, 45, 0.7),
+    "parent": _kin(("my0", "my4", "my3"), "mother father uncle aunt neighbour"),
+    "middleage": _counted(40, 69, 0.7),
+    "grandparent": _kin(("my0", "my4", "my3"), "grandmother grandfather"),
+    "oldage": _counted(66, 99, 0.7),
+    "couple": _counted(2, 4, 1.0),
+    "morning": lambda rng: clock_time(rng, 6, 10),
+    "evening": lambda rng: clock_time(rng, 4, 8),
+    "adviser": lambda rng: noun_phrase(pick(rng, _ADVISERS), "the"),
     "page": _counted(2, 99, 0.0),
     "degrees": _counted(2, 35, 0.5),
     "year": _counted(1950, 2015, 0.0),
@@ -1115,7 +1194,9 @@ def _fill(rng: Random, key: str) -> Phrase:
     if name in _SLOTS:
         return _SLOTS[name](rng)
     det, _, kind = name.partition(":")
-    return some_noun(rng, kind, "my0" if det == "my" else det, 0.0 if det == "none" else 0.3)
+    return some_noun(
+        rng, kind.rstrip("!"), "my0" if det == "my" else det, 0.0 if det == "none" or kind[-1] == "!" else 0.3
+    )
 
 
 # ---- Whole sentences ------------------------------------------------------------------------------
@@ -1142,7 +1223,7 @@ def _yes_no_question(rng: Random, verb: Verb) -> Phrase:
 
 
 _ASKING = parse_pairs("when|quand; why|pourquoi")
-_WHERE = frozenset("buy find lose meet rent sell study learn hide photograph eat work".split())
+_WHERE = _words("buy find lose meet rent sell study learn hide photograph eat work")
 
 
 def _question(rng: Random, verb: Verb) -> Phrase:
@@ -1159,7 +1240,7 @@ def _question(rng: Random, verb: Verb) -> Phrase:
             asked = clause(rng, verb, kind="asked", thing=Phrase("", ""))
             return _with_mark(asked._replace(en=f"{en} {asked.en}", fr=f"{fr} {asked.fr}"), "?")
     en, fr = ("where", "où") if verb.en in _WHERE and form > 0.75 else pick(rng, _ASKING)
-    place_free = verb._replace(adjunct=".") if en == "where" else verb
+    place_free = verb._replace(adjunct=".") if en == "where" or verb.adjunct in _HOURS else verb
     if verb.adjunct == "!" or (en == "where" and verb.en == "work"):
         return _yes_no_question(rng, verb)
     asked = clause(rng, place_free, kind="asked")
@@ -1190,28 +1271,40 @@ def _command(rng: Random, verb: Verb) -> Phrase:
     return Phrase(f"please {en}.", f"{fr}, s'il vous plaît.", pairs=pairs)
 
 
-_INVOLUNTARY = frozenset("lose miss forget break receive find see understand arrive meet".split())
 _BELIEFS = parse_pairs("""I think that|je pense que; I know that|je sais que; I hope that|j'espère que
 he says that|il dit que; she says that|elle dit que; they say that|ils disent que; I am sure that|je suis sûr que
 we know that|nous savons que; it is true that|c'est vrai que; everybody knows that|tout le monde sait que
 he thinks that|il pense que; she thinks that|elle pense que; we hope that|nous espérons que""")
 
 
+_INEXCUSABLE = ("!", "bed", "morning", "night")
+
+
 def _because(rng: Random, verb: Verb) -> Phrase:
     """Something that somebody does not do, and why."""
     doer = subject(rng)
-    if verb.adjunct == "!" or verb.en in _INVOLUNTARY:
+    if verb.adjunct in _INEXCUSABLE or verb.en in _INVOLUNTARY:
         return _statement(rng, verb)
     tense = pick(rng, ("past", "can", "want", "will", "going"))
     first = clause(rng, verb, doer, tense, "not", kind="bare")
-    if verb.en in _OUTDOORS and rng.random() < 0.4:
+    if verb_id(verb) in _OUTDOORS and rng.random() < 0.4:
         second = weather(rng, int(tense == "past"), _BAD_WEATHER)
     else:
         second = excuse(rng, _pronoun_for(doer), tense == "past")
     return _with_mark(_join(first, " because ", " parce que ", second), ".")
 
 
-_OUTDOORS = frozenset("swim run walk go visit play cross photograph travel wash".split())
+_OUTDOORS = (
+    "v:swim",
+    "v:run",
+    "v:walk",
+    "v:go",
+    "v:go for a walk",
+    "v:visit",
+    "v:play",
+    "v:cross",
+    "v:travel",
+)
 
 
 def _hungry(rng: Random, verb: Verb) -> Phrase:
@@ -1243,6 +1336,25 @@ def _pronoun_for(doer: Phrase) -> Phrase:
     return next(p for p in _PRONOUNS if p.person == doer.person)
 
 
+def _giving(rng: Random, verb: Verb) -> Phrase:
+    """He lent me his bike; they will show the photo to my sister."""
+    verb, doer = pick(rng, _GIVING), subject(rng)
+    tense = pick(rng, ("past", "past", "will", "going", "can", "want", "would", "must", "just"))
+    gift = complement(rng, verb, doer, tense, "")
+    if rng.random() < 0.6:
+        whom = pronoun_object(rng, doer, True)
+        while whom.clitic == "lui":
+            whom = pronoun_object(rng, doer, True)
+        gift = gift._replace(en=f"{whom.en} {gift.en}", person=2, gender="m", clitic=whom.clitic)
+    else:
+        whom = person(rng)
+        gift = gift._replace(en=f"{gift.en} to {whom.en}", fr=f"{gift.fr} {contract('à', whom.fr)}")
+    return _with_mark(clause(rng, verb, doer, tense, "", thing=gift), ".")
+
+
+_GIVING = tuple(v for v in VERBS if v.topic == "giving")
+
+
 def _childhood(rng: Random, verb: Verb) -> Phrase:
     """When I was a child, I used to play chess."""
     doer = pick(rng, _PRONOUNS)
@@ -1257,13 +1369,15 @@ def _childhood(rng: Random, verb: Verb) -> Phrase:
 
 _CHILDHOOD_VERBS = tuple(v for v in VERBS if v.en in _CHILDHOOD)
 _OUTINGS = tuple(
-    v for v in VERBS if v.en in _OUTDOORS or v.topic == "health" or v.en in ("wear", "clean", "watch", "stay")
+    v
+    for v in VERBS
+    if verb_id(v) in (*_OUTDOORS, "v:sleep", "v:rest", "v:wear", "v:clean", "v:watch", "v:stay", "v:read")
 )
 
 
 def _condition(rng: Random, verb: Verb) -> Phrase:
     """If it is sunny tomorrow, we will go to the beach."""
-    sky = weather(rng)
+    sky = weather(rng, 4)
     sky = Phrase(f"if {sky.en} tomorrow", f"si {sky.fr} demain")
     second = clause(rng, pick(rng, _OUTINGS), tense="will", polarity=pick(rng, ("", "", "not")), kind="bare")
     return _with_mark(_join(sky, ", ", ", ", second), ".")
@@ -1294,14 +1408,16 @@ _ARRIVALS = tuple(
 def _belief(rng: Random, verb: Verb) -> Phrase:
     en, fr = pick(rng, _BELIEFS)
     what = rng.random()
-    second = clause(rng, verb) if what < 0.5 else state(rng) if what < 0.75 else description(rng)
+    second = (
+        clause(rng, verb, kind="embedded") if what < 0.5 else state(rng) if what < 0.75 else description(rng)
+    )
     return _with_mark(_join(Phrase(en, fr), " ", " ", second), ".")
 
 
 def _contrast(rng: Random, verb: Verb) -> Phrase:
     """I would like to dance, but I am tired."""
     doer = subject(rng)
-    if verb.adjunct == "!" or verb.en in _INVOLUNTARY:
+    if verb.adjunct in _INEXCUSABLE or verb.en in _INVOLUNTARY:
         return _statement(rng, verb)
     first = clause(rng, verb, doer, pick(rng, ("want", "would")), "", kind="bare")
     return _with_mark(_join(first, ", but ", ", mais ", excuse(rng, _pronoun_for(doer), False)), ".")
@@ -1326,7 +1442,7 @@ def _preference(rng: Random, verb: Verb) -> Phrase:
 
 _LIKINGS = tuple(next(v for v in VERBS if v.en == name) for name in ("like", "prefer"))
 _INTENTIONS = parse_pairs("""decided to|décider de; forgot to|oublier de; tried to|essayer de; refused to|refuser de
-helped us to|nous aider à; promised to|promettre de; began to|commencer à; preferred to|préférer""")
+helped us to|nous aider à; promised to|promettre de; hesitated to|hésiter à; preferred to|préférer""")
 
 
 def _intention(rng: Random, verb: Verb) -> Phrase:
@@ -1445,7 +1561,7 @@ _LIVE = _WORK._replace(en="live", en_s="lives", present=french_forms("habiter")[
 
 def _taken_up(rng: Random, verb: Verb) -> Phrase:
     """This shirt is beautiful. I would like to buy it."""
-    suited, doer = _suited(rng, verb), pick(rng, _PRONOUNS)
+    suited, doer = _suited(rng, verb), pick(rng, _PRONOUNS[:1] + _PRONOUNS[2:])
     if suited is None:
         return _person_taken_up(rng, verb)
     thing, adjective = suited
@@ -1459,9 +1575,14 @@ def _taken_up(rng: Random, verb: Verb) -> Phrase:
     return _two_sentences(is_such(thing, adjective), second, (verb_id(verb), thing.noun))
 
 
+_CARING = _words("help call visit telephone")
+_FRIENDLY = _words("thank invite talk greet")
+_PITIABLE = tuple(a for a in _STATES if a.en in ("ill", "alone", "worried", "tired", "disappointed"))
+
+
 def _person_taken_up(rng: Random, verb: Verb) -> Phrase:
     """My mother is tired. I am going to help her."""
-    if verb.complement != ("person",):
+    if verb.complement != ("person",) or verb.en not in _CARING | _FRIENDLY:
         return _statement(rng, verb)
     who, doer = person(rng), pick(rng, (_PRONOUNS[0], _PRONOUNS[4]))
     again = _pronoun_for(who)
@@ -1469,8 +1590,10 @@ def _person_taken_up(rng: Random, verb: Verb) -> Phrase:
     if verb.preposition:
         clitic = "leur" if clitic == "les" else "lui"
     them = Phrase(_DIRECT[again.en][0], "", who.person, who.gender, clitic=clitic)
-    second = clause(rng, verb._replace(adjunct="."), doer, polarity="", kind="bare", thing=them)
-    return _two_sentences(state(rng, who), second, (verb_id(verb), who.noun or "n:"))
+    tense = pick(rng, ("will", "going", "must", "want", "would"))
+    second = clause(rng, verb._replace(adjunct="."), doer, tense, "", "bare", them)
+    first = is_such(who, pick(rng, _PITIABLE if verb.en in _CARING else _CHARACTERS))
+    return _two_sentences(first, second, (verb_id(verb), who.noun or "n:"))
 
 
 def _two_sentences(first: Phrase, second: Phrase, pair: tuple[str, str]) -> Phrase:
@@ -1503,6 +1626,7 @@ _PRODUCERS: tuple[Callable[[Random, Verb], Phrase], ...] = (
     *(_belief,) * 2,
     *(_relative,) * 2,
     *(_taken_up,) * 3,
+    *(_giving,) * 2,
     *(_hungry, _childhood, _arrival, _contrast, _intention, _intention, _judgement, _errand),
 )
 _OWN_PRODUCERS: dict[str, tuple[Callable[[Random, Verb], Phrase], ...]] = {
@@ -1548,8 +1672,8 @@ _WORD = re.compile(r"[\w-]+")
 
 
 @cache
-def _lemmas() -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """English word form → lemma ids it may belong to; and the forms of several words."""
+def _lemmas() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """English word form → lemma ids it may belong to; first word → forms of several words."""
     forms: dict[str, set[str]] = {}
     entries = [(f"n:{n.en}", (n.en, n.en_plural)) for n in NOUNS] + [
         (f"a:{a.en}", (a.en,)) for a in ADJECTIVES
@@ -1560,16 +1684,24 @@ def _lemmas() -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
     for lemma, words in entries:
         for word in words:
             forms.setdefault(" ".join(_WORD.findall(word)), set()).add(lemma)
-    return {form: tuple(sorted(ids)) for form, ids in forms.items()}, tuple(f for f in forms if " " in f)
+    long_forms: dict[str, tuple[str, ...]] = {}
+    for form in forms:
+        first, _, rest = form.partition(" ")
+        if rest:
+            long_forms[first] = (*long_forms.get(first, ()), form)
+    return {form: tuple(sorted(ids)) for form, ids in forms.items()}, long_forms
 
 
 def meets_held_out(english: str) -> bool:
     """True if anywhere in the sentence a verb or adjective meets a noun held out from it."""
     words = _WORD.findall(english.lower())
     lemmas, long_forms = _lemmas()
-    text = f" {' '.join(words)} "
+    text = " ".join(words) + " "
     found = [lemma for word in words if word in lemmas for lemma in lemmas[word]]
-    found += [lemma for form in long_forms if form in text and f" {form} " in text for lemma in lemmas[form]]
+    for word in words:
+        for form in long_forms.get(word, ()):
+            if form + " " in text:
+                found += lemmas[form]
     nouns = [lemma for lemma in found if lemma[0] == "n"]
     return any(is_held_out(other, noun) for other in found if other[0] != "n" for noun in nouns)
 
@@ -1601,7 +1733,7 @@ def sentences(split: str, num_pairs: int | None = None, seed: int = 0) -> Iterat
     misses = 0
     while len(seen) < wanted:
         pair = sentence(rng)
-        if pair.en in seen or split_of(pair, seed) != split or (known and not _words(pair) <= known):
+        if pair.en in seen or split_of(pair, seed) != split or (known and not pair_words(pair) <= known):
             misses += 1
             if misses > _PATIENCE:
                 raise ValueError(
@@ -1613,14 +1745,14 @@ def sentences(split: str, num_pairs: int | None = None, seed: int = 0) -> Iterat
         yield pair
 
 
-def _words(pair: Sentence) -> set[str]:
+def pair_words(pair: Sentence) -> set[str]:
     return {*_WORD.findall(pair.en.lower()), *_WORD.findall(pair.fr.lower())}
 
 
 @cache
 def _training_words(seed: int) -> frozenset[str]:
     """Every word of the default training draw, so that the other splits measure composition alone."""
-    return frozenset(word for pair in sentences("train", None, seed) for word in _words(pair))
+    return frozenset(word for pair in sentences("train", None, seed) for word in pair_words(pair))
 
 
 def generate(split: str, num_pairs: int | None = None, seed: int = 0) -> Iterator[dict[str, str]]:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from tqdm import tqdm
 import runtime
 from checkpoint import CARD, WEIGHTS, TrainState
 from config import Config
-from evaluate import Score
 from picture import draw_attention
+from scores import Score
 from translator import Attention, Translation
 
 
@@ -36,10 +35,8 @@ class Reporter:
         """Log loss, learning rate, gradient norm and target tokens per second of the last steps."""
         self._write("train", state, values)
         eta = _clock(state.elapsed_s * (1 - progress) / progress) if progress else "?"
-        line = (
-            f"step {state.step:,} | epoch {state.epoch} | loss {values['loss']:.3f} | lr {values['lr']:.2e} | "
-            f"{values['tokens_per_s']:,.0f} tokens/s"
-        )
+        where = f"step {state.step:,} | epoch {state.epoch}"
+        line = f"{where} | loss {values['loss']:.3f} | lr {values['lr']:.2e} | {values['tokens_per_s']:,.0f} tokens/s"
         if self.bar is None:
             print(f"{line} | {_clock(state.elapsed_s)} | eta {eta}", flush=True)
         else:
@@ -61,10 +58,8 @@ class Reporter:
         self.writer.add_figure("cross-attention", figure, state.step)
         self.writer.flush()
         best = " (best so far)" if state.best_step == state.step else ""
-        self.say(
-            f"validation at step {state.step:,}: BLEU {values['bleu']:.2f}, chrF2++ {values['chrf']:.2f}{best}, "
-            f"after {_clock(state.elapsed_s)}"
-        )
+        result = f"BLEU {values['bleu']:.2f}, chrF2++ {values['chrf']:.2f}{best}"
+        self.say(f"validation at step {state.step:,}: {result}, after {_clock(state.elapsed_s)}")
 
     def say(self, text: str) -> None:
         """A line for the person watching, above the bar if there is one."""
@@ -121,8 +116,8 @@ def write_card(
     lines = [
         f"# Translator {data.src} → {data.tgt}",
         "",
-        f"Trained on `{data.dataset}`: {train_pairs:,} sentence pairs, {state.target_tokens:,} target tokens seen "
-        f"in {state.step:,} steps, {_clock(state.elapsed_s)} on {_hardware()}.",
+        f"Trained on `{data.dataset}`: {train_pairs:,} sentence pairs, {state.target_tokens:,} target tokens "
+        f"seen in {state.step:,} steps, {_clock(state.elapsed_s)} on {_hardware()}.",
         "",
         f"Transformer with {model.num_layers} encoder and {model.num_decoder_layers} decoder layers, width "
         f"{model.d_model}, {model.num_heads} heads, feed-forward {model.d_ff}; {parameters:,} parameters; "

@@ -1,4 +1,4 @@
-"""Train a translator: read a corpus, choose a recipe, learn, validate on decoded text, leave a model folder."""
+"""Train a translator: read a corpus, choose a recipe, learn, validate decoded text, leave a model folder."""
 
 import itertools
 import json
@@ -22,9 +22,9 @@ from checkpoint import TrainState
 from config import Config, DecodeConfig, TrainConfig, parse_args, recipe
 from corpus import Splits, read_splits
 from dataset import Batch, BatchSampler, encode_split
-from evaluate import Score, quick_score, score
 from model import Transformer
 from reporting import Reporter, write_card
+from scores import Score, quick_score, score
 from tokenizer import PAD_ID, Tokenizer
 from translator import Translator
 
@@ -130,7 +130,7 @@ class Learner:
         """Everything that an exact resume needs beside TrainState."""
         state = {f"model.{n}": p for n, p in checkpoint.weights(self.model).items()}
         state |= {f"average.{n}": p for n, p in checkpoint.weights(self.averaged).items()}
-        names = {p: n for n, p in self.model.named_parameters()}
+        names: dict[Tensor, str] = {p: n for n, p in self.model.named_parameters()}
         for parameter, values in self.optimizer.state.items():
             state |= {f"optimizer.{names[parameter]}.{k}": v for k, v in values.items()}
         state["num_averaged"] = self.average.n_averaged
@@ -187,7 +187,7 @@ class Validator:
     def __init__(
         self, learner: Learner, tokenizer: Tokenizer, config: Config, pairs: tuple[list[str], list[str]]
     ) -> None:
-        self.learner, (self.sources, self.references) = learner, pairs
+        self.learner, (self.sources, self.references), self.tgt = learner, pairs, config.data.tgt
         self.translator = Translator(
             learner.averaged,
             tokenizer,
@@ -198,7 +198,7 @@ class Validator:
 
     def __call__(self, state: TrainState, reporter: Reporter, path: Path) -> None:
         translations = self.translator.translate(self.sources, decode=DecodeConfig(beam=1))
-        bleu, chrf = quick_score([t.text for t in translations], self.references)
+        bleu, chrf = quick_score([t.text for t in translations], self.references, tgt=self.tgt)
         if bleu > state.best_score:
             state.best_score, state.best_step, state.bad_validations = bleu, state.step, 0
             checkpoint.save_weights(path, self.learner.averaged)
@@ -363,7 +363,7 @@ def finish(
     for split in (name for name in splits if name not in ("train", "validation")):
         rows = splits[split]
         hypotheses = [t.text for t in translator.translate(list(rows["src"]))]
-        scores[split] = score(hypotheses, list(rows["tgt"]))
+        scores[split] = score(hypotheses, list(rows["tgt"]), tgt=config.data.tgt)
         for s in scores[split]:
             print(f"{split}: {s.name} {s.value:.2f} [{s.low:.2f}, {s.high:.2f}]  {s.signature}")
     write_card(path, config, state, scores, num_pairs, parameters)

@@ -140,8 +140,10 @@ def _arguments(sentences: Sequence[str]) -> list[Line]:
 
 
 def _read_file(path: Path) -> list[Line]:
-    if not path.is_file():
-        raise FileNotFoundError(f"--input {path} is {'not a file' if path.exists() else 'not there'}")
+    if not path.exists() or path.is_dir():
+        raise FileNotFoundError(
+            f"--input {path} is {'a folder' if path.is_dir() else 'not there'}; name a file"
+        )
     with path.open("rb") as file:  # in binary, lines end with LF alone
         return [_line(data, number, str(path)) for number, data in enumerate(file, 1)]
 
@@ -183,8 +185,9 @@ def _chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
 
 
 def _check_writable(flag: str, path: Path) -> None:
+    """Before the work rather than after it; a device or pipe would be replaced by the file."""
     folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+    if (path.exists() and not path.is_file()) or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(f"{flag} {path} cannot be written; name a file in a folder of yours")
 
 

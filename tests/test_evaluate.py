@@ -12,8 +12,10 @@ from sacrebleu.significance import PairedTest
 
 import checkpoint
 import evaluate
+import scores
 from config import Config, DataConfig, DecodeConfig, ModelConfig, to_json
-from evaluate import Score, paired_test, quick_score, read_lines, score, sentence_chrf
+from evaluate import read_lines
+from scores import Score, paired_test, quick_score, score, sentence_chrf
 from tokenizer import Tokenizer
 from translator import Translation, Translator
 
@@ -107,7 +109,7 @@ def test_interval_contains_the_score_and_is_not_a_point(ours):
 def test_interval_is_the_same_when_resampled_in_small_chunks(monkeypatch):
     hypotheses, references = corpus(20, 0.2)
     whole = score(hypotheses, references, bootstrap=100)
-    monkeypatch.setattr(evaluate, "_chunks", lambda rows, width: iter([rows // 3, 1, rows - rows // 3 - 1]))
+    monkeypatch.setattr(scores, "_chunks", lambda rows, width: iter([rows // 3, 1, rows - rows // 3 - 1]))
     assert score(hypotheses, references, bootstrap=100) == whole
 
 
@@ -181,15 +183,15 @@ def test_chinese_is_scored_by_characters_and_the_signatures_say_so(tgt):
 
 @pytest.mark.parametrize(("tgt", "extra"), [("ja", "ja-mecab"), ("ko_KR", "ko-mecab")])
 def test_japanese_and_korean_fall_back_to_characters_without_the_extra(tgt, extra, monkeypatch):
-    monkeypatch.setattr(evaluate, "find_spec", lambda module: None)
-    assert evaluate.bleu_tokenizer(tgt) == "char"
-    monkeypatch.setattr(evaluate, "find_spec", lambda module: module)
-    assert evaluate.bleu_tokenizer(tgt) == extra
+    monkeypatch.setattr(scores, "find_spec", lambda module: None)
+    assert scores.bleu_tokenizer(tgt) == "char"
+    monkeypatch.setattr(scores, "find_spec", lambda module: module)
+    assert scores.bleu_tokenizer(tgt) == extra
 
 
 @pytest.mark.parametrize("tgt", ["", "de", "fr_FR", "pt-BR", "kok"])
 def test_spaced_languages_use_13a(tgt):
-    assert evaluate.bleu_tokenizer(tgt) == "13a"
+    assert scores.bleu_tokenizer(tgt) == "13a"
 
 
 # ---- paired tests
@@ -216,7 +218,7 @@ def test_one_differing_sentence_is_not_significant():
 def test_p_values_equal_those_by_sacrebleu_where_no_differences_tie():
     ours, references = corpus(60, 0.2, seed=3)
     theirs, _ = corpus(60, 0.25, seed=3)
-    metrics = {"BLEU": evaluate.BLEU(force=True), "TER": evaluate.TER()}
+    metrics = {"BLEU": scores.BLEU(force=True), "TER": scores.TER()}
     _, result = PairedTest([("other", theirs), ("this", ours)], metrics, [references], n_samples=2000)()
     by_name = {p.name: p for p in paired_test(ours, theirs, references)}
     assert 0.001 < by_name["BLEU"].p_value < 0.9

@@ -33,12 +33,16 @@ def test_columns_of_numbers_alone_stay_as_they_are_written(tmp_path, name, separ
 
 
 def test_numbers_in_json_stay_as_they_are_written(tmp_path):
-    path = write(tmp_path / "a.jsonl", '{"en": 1984, "de": 1.50}\n{"en": "007", "de": 12345678901234567890}\n')
+    path = write(
+        tmp_path / "a.jsonl", '{"en": 1984, "de": 1.50}\n{"en": "007", "de": 12345678901234567890}\n'
+    )
     assert read(path) == [("1984", "1.50"), ("007", "12345678901234567890")]
 
 
 def test_text_that_looks_like_a_date_stays_text(tmp_path):
-    assert read(write(tmp_path / "a.jsonl", '{"en": "2020-01-01", "de": "2020-01-01"}\n')) == [("2020-01-01",) * 2]
+    assert read(write(tmp_path / "a.jsonl", '{"en": "2020-01-01", "de": "2020-01-01"}\n')) == [
+        ("2020-01-01",) * 2
+    ]
 
 
 def test_blank_cells_are_blank_and_absent_ones_missing_in_csv(tmp_path):
@@ -145,7 +149,9 @@ def test_a_flat_column_goes_before_a_key_of_a_translation_column(tmp_path):
 
 
 def test_objects_of_other_columns_are_not_searched_for_languages(tmp_path):
-    path = write(tmp_path / "a.jsonl", '{"translation": {"en": "a", "de": "b"}, "scores": {"en": 1, "de": 2}}\n')
+    path = write(
+        tmp_path / "a.jsonl", '{"translation": {"en": "a", "de": "b"}, "scores": {"en": 1, "de": 2}}\n'
+    )
     assert read(path) == [("a", "b")]
 
 

@@ -271,12 +271,13 @@ def test_the_newest_finished_model_is_the_default(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--input", "none.txt"], "--input none.txt is not there"),
-        (["--input", "."], "--input . is not a file"),
+        (["--input", "none.txt"], "--input none.txt is not there; name a file"),
+        (["--input", "."], "--input . is a folder; name a file"),
         (["--input", "latin.txt"], "line 2 of latin.txt is not UTF-8: byte 0xe9 at offset 1"),
         (["Hello", "--input", "latin.txt"], "give sentences or --input, not both"),
         (["Hello", "--output", "."], "--output . cannot be written"),
         (["Hello", "--output", "latin.txt/out"], "--output latin.txt/out cannot be written"),
+        (["Hello", "--output", "pipe"], "--output pipe cannot be written"),
         (["Hello", "--n-best", "6"], "--n-best must be between 1 and --beam (5), got 6"),
         (["Hello", "--n-best", "0"], "--n-best must be between 1 and --beam (5), got 0"),
         (["Hello", "--beam", "0"], "--beam must be at least 1, got 0"),
@@ -303,8 +304,10 @@ def test_a_mistake_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "latin.txt").write_bytes(b"fine\nf\xe9\n")
+    os.mkfifo(tmp_path / "pipe")
     assert message in fails(capsys, "--model", model, *args)
-    assert [path.name for path in tmp_path.iterdir()] == ["latin.txt"]
+    assert {path.name for path in tmp_path.iterdir()} == {"latin.txt", "pipe"}
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_help_fits_a_screen_and_shows_examples(

@@ -1,0 +1,131 @@
+"""Settings: checks that name the flag, strict JSON, one line for a wrong flag, a recipe that every flag overrides."""
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+
+from config import (
+    PRESETS,
+    Config,
+    DataConfig,
+    DecodeConfig,
+    ModelConfig,
+    TrainConfig,
+    from_json,
+    parse_args,
+    recipe,
+    to_json,
+)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ModelConfig(d_model=0), "--d-model must be at least 1, got 0"),
+        (lambda: ModelConfig(num_layers=-3), "--num-layers must be at least 1, got -3"),
+        (lambda: ModelConfig(d_model=10, num_heads=4), "--num-heads must divide --d-model, got 4 and 10"),
+        (lambda: ModelConfig(dropout=1.0), r"--dropout must be in \[0, 1\), got 1.0"),
+        (lambda: ModelConfig(vocab_size=100), "--vocab-size must be at least 259, got 100"),
+        (lambda: TrainConfig(batch_tokens=0), "--batch-tokens must be at least 1, got 0"),
+        (lambda: TrainConfig(max_minutes=-1.0), "--max-minutes must be more than 0, got -1.0"),
+        (lambda: TrainConfig(max_steps=0), "--max-steps must be more than 0, got 0"),
+        (lambda: TrainConfig(lr=0.0), "--lr must be more than 0, got 0.0"),
+        (lambda: TrainConfig(lr=float("nan")), "--lr must be more than 0, got nan"),
+        (lambda: TrainConfig(label_smoothing=1.5), r"--label-smoothing must be in \[0, 1\), got 1.5"),
+        (lambda: TrainConfig(batch_tokens=4, accumulate=5), "--accumulate must be at most --batch-tokens"),
+        (lambda: DataConfig(max_length=1), "--max-length must be at least 2, got 1"),
+        (lambda: DataConfig(src="en", tgt="en"), "--src and --tgt must be two different languages, got en"),
+        (lambda: DecodeConfig(beam=0), "--beam must be at least 1, got 0"),
+        (lambda: DecodeConfig(length_penalty=-1.0), "--length-penalty must be 0 or more, got -1.0"),
+        (lambda: DecodeConfig(batch_size=0), "--batch-size must be at least 1, got 0"),
+    ],
+)
+def test_an_impossible_setting_names_its_flag(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_json_comes_back_as_it_went():
+    config = Config(DataConfig(dataset="x"), ModelConfig(dropout=0.3), TrainConfig(max_minutes=2.5))
+    assert from_json(Config, json.loads(json.dumps(to_json(config)))) == config
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("model.d_model", "big", "config.model.d_model must be int, got 'big'"),
+        ("model.d_model", True, "config.model.d_model must be int, got True"),
+        ("model.d_model", 10**9, "config.model.d_model"),
+        ("model.norm", "none", "config.model.norm must be pre or post, got 'none'"),
+        ("model.colour", 1, "exactly the fields .*differing: \\['colour'\\]"),
+        ("train.max_minutes", "long", "config.train.max_minutes must be float, got 'long'"),
+        ("model", [], r"config.model must be a JSON object, got \[\]"),
+        ("model.d_model", 0, "--d-model must be at least 1"),
+    ],
+)
+def test_json_that_does_not_fit_names_the_field(path, value, message):
+    obj = to_json(Config())
+    *parents, name = path.split(".")
+    place = obj
+    for parent in parents:
+        place = place[parent]
+    place[name] = value
+    if value == 10**9:
+        assert from_json(Config, obj).model.d_model == 10**9  # the weights' own shapes decide, in checkpoint
+        return
+    with pytest.raises(ValueError, match=message):
+        from_json(Config, obj)
+
+
+def test_a_missing_field_is_refused():
+    obj = to_json(Config())
+    del obj["train"]["lr"]
+    with pytest.raises(ValueError, match=r"differing: \['lr'\]"):
+        from_json(Config, obj)
+
+
+def test_flags_are_flat_and_override_the_default():
+    default = Config(model=ModelConfig(d_model=256))
+    config = parse_args(Config, args=["--num-layers", "7", "--src", "fr", "--tgt", "en"], default=default)
+    assert (config.model.d_model, config.model.num_layers, config.data.src) == (256, 7, "fr")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--d-model", "0"], "--d-model must be at least 1, got 0"),
+        (["--d-model", "wide"], "--d-model"),
+        (["--norm", "none"], "--norm"),
+        (["--bogus", "1"], "--bogus"),
+    ],
+)
+def test_a_wrong_flag_is_one_line_and_exit_code_2(args, message, capsys):
+    with pytest.raises(SystemExit) as end:
+        parse_args(Config, args=args)
+    err = capsys.readouterr().err
+    assert end.value.code == 2
+    assert err.startswith("error: ") and err.count("\n") == 1 and message in err
+
+
+def test_the_recipe_grows_with_the_corpus_and_says_why():
+    small, why_small = recipe(Config(), 20_000, False)
+    large, why_large = recipe(Config(), 5_000_000, True)
+    assert small.model.d_model < large.model.d_model and small.model.vocab_size < large.model.vocab_size
+    assert "20,000 pairs" in why_small and "5,000,000 pairs" in why_large
+
+
+def test_a_preset_that_is_asked_for_is_taken():
+    config = Config(train=TrainConfig(preset="base"))
+    chosen, why = recipe(config, 20_000, False)
+    assert replace(chosen.model, vocab_size=PRESETS["base"][0].vocab_size) == PRESETS["base"][0]
+    assert "as asked" in why
+
+
+def test_every_setting_explains_itself():
+    for cls in (DataConfig, ModelConfig, TrainConfig, DecodeConfig):
+        source = __import__("inspect").getsource(cls)
+        for f in fields(cls):
+            assert f"\n    {f.name}: " in source
+            after = source.split(f"\n    {f.name}: ", 1)[1].split("\n", 1)[1].lstrip()
+            assert after.startswith('"""'), f"{cls.__name__}.{f.name} has no docstring"

@@ -1,0 +1,108 @@
+"""Commands: one line for a mistake, whole files, quiet pipes."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import runtime
+
+
+def test_a_users_mistake_is_one_line_and_exit_code_2(capsys):
+    def main():
+        raise ValueError("--beam must be\n at least 1, got 0")
+
+    with pytest.raises(SystemExit) as end:
+        runtime.run_command(main)
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "error: --beam must be at least 1, got 0\n"
+
+
+def test_a_missing_file_names_it(capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        runtime.run_command(lambda: (tmp_path / "absent").read_text())
+    assert capsys.readouterr().err == f"error: No such file or directory: {tmp_path / 'absent'}\n"
+
+
+def test_a_full_disk_says_so(capsys):
+    def main():
+        raise OSError(errno.ENOSPC, "No space left on device", "out.txt")
+
+    with pytest.raises(SystemExit) as end:
+        runtime.run_command(main)
+    assert end.value.code == 2
+    assert "No space left on device: out.txt; free some space" in capsys.readouterr().err
+
+
+def test_our_own_bugs_keep_their_traceback():
+    with pytest.raises(KeyError):
+        runtime.run_command(lambda: {}["bug"])
+
+
+def test_several_ranks_are_refused(monkeypatch, capsys):  # fault 20
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit) as end:
+        runtime.run_command(lambda: pytest.fail("ran"))
+    assert end.value.code == 2 and "several ranks" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_is_no_error():
+    code = "import runtime; runtime.run_command(lambda: [print(i) for i in range(10**5)])"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {sys.executable} -c '{code}' | head -1"],
+        capture_output=True,
+        text=True,
+        cwd=Path(runtime.__file__).parent,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
+def test_ctrl_c_exits_with_its_own_code():
+    with pytest.raises(SystemExit) as end:
+        runtime.run_command(lambda: signal.raise_signal(signal.SIGINT))
+    assert end.value.code == 130
+
+
+def test_a_file_is_written_whole(tmp_path):
+    runtime.write_atomic(tmp_path / "new" / "a.txt", "é")
+    assert (tmp_path / "new" / "a.txt").read_bytes() == b"\xc3\xa9"
+    runtime.write_atomic(tmp_path / "new" / "a.txt", b"second")
+    assert (tmp_path / "new" / "a.txt").read_bytes() == b"second"
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        runtime.write_atomic(path, "new")
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_an_unknown_device_lists_what_there_is():
+    with pytest.raises(ValueError, match="--device warp is not on this machine; there is: .*cpu"):
+        runtime.device("warp")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
+def test_an_absent_device_is_refused():
+    with pytest.raises(ValueError, match="--device cuda is not on this machine"):
+        runtime.device("cuda")
+
+
+def test_mixed_precision_is_off_on_a_cpu():
+    assert runtime.autocast_dtype(torch.device("cpu")) is torch.float32
+
+
+def test_threads_below_one_are_refused():
+    with pytest.raises(ValueError, match="--threads must be at least 1, got 0"):
+        runtime.setup(0, 1)
