@@ -103,17 +103,30 @@ def load(path: Path, device: torch.device) -> LoadedModel:
     if not (path / WEIGHTS).is_file():
         raise FileNotFoundError(f"{path} has no {WEIGHTS} yet; its training has not reached a validation")
     tensors = _read_tensors(path / WEIGHTS)
-    embedding = tensors.get("src_embed.embedding.weight")
-    expected = (tokenizer.vocab_size, config.model.d_model)
-    # Before anything of the size that config.json claims is built.
-    if embedding is None or tuple(embedding.shape) != expected:
-        given = None if embedding is None else tuple(embedding.shape)
-        raise ValueError(
-            f"{path / WEIGHTS} does not fit its config.json: embedding {given}, expected {expected}"
-        )
+    _check_sizes(config, tokenizer.vocab_size, tensors, path / WEIGHTS)
     model = build(config.model, tokenizer.vocab_size, config.data.max_length)
     copy_weights(model, tensors, path / WEIGHTS)
     return LoadedModel(model.eval().to(device), tokenizer, config, path)
+
+
+def _check_sizes(config: Config, vocab_size: int, tensors: dict[str, Tensor], source: Path) -> None:
+    """Before anything of the sizes that config.json claims is built, see that the weights have them too."""
+    model = config.model
+    shapes = {
+        "src_embed.embedding.weight": (vocab_size, model.d_model),
+        "encoder.layers.0.feed_forward_block.linear_1.weight": (model.d_ff, model.d_model),
+    }
+    if model.positions == "learned":
+        shapes["src_pos.table"] = (config.data.max_length, model.d_model)
+    for name, shape in shapes.items():
+        given = tuple(tensors[name].shape) if name in tensors else None
+        if given != shape:
+            raise ValueError(f"{source} does not fit its config.json: {name} {given}, expected {shape}")
+    for stack, expected in (("encoder", model.num_layers), ("decoder", model.num_decoder_layers)):
+        num_layers = len({n.split(".")[2] for n in tensors if n.startswith(f"{stack}.layers.")})
+        if num_layers != expected:
+            layers = f"{num_layers} {stack} layers, expected {expected}"
+            raise ValueError(f"{source} does not fit its config.json: {layers}")
 
 
 def newest_run(root: Path = Path("runs")) -> Path:

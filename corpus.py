@@ -13,7 +13,8 @@ import origins
 import readers
 from config import DataConfig, Json
 
-Ints = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int32]
 
 SCAN_FEATURES = datasets.Features(
     **origins.ROW_FEATURES,
@@ -43,7 +44,7 @@ class SplitReport:
         """Rows that were not dropped."""
         return self.read - sum(count for count, _ in self.dropped.values())
 
-    def drop(self, reason: str, rows: Ints) -> None:
+    def drop(self, reason: str, rows: Positions) -> None:
         """Count the rows with these numbers (1-based) as dropped."""
         if len(rows):
             self.dropped[reason] = (len(rows), np.sort(rows)[:FIRST_ROWS].tolist())
@@ -87,7 +88,7 @@ class Splits(dict[str, datasets.Dataset]):
         super().__init__(splits)
         self.report = report
         self.fingerprint = fingerprint
-        """Changes whenever a row of a split does, or their order."""
+        """Changes whenever a sentence of a split does, or their order."""
 
 
 def read_splits(config: DataConfig) -> Splits:
@@ -109,11 +110,13 @@ def read_splits(config: DataConfig) -> Splits:
     others = {split: scan.rows.select(scan.two_sided) for split, scan in scans.items() if split != "train"}
     kept = _clean_training(scans, config.max_length_ratio, report["train"])
     missing = [split for split in ("validation", "test") if split not in scans]
-    taken = _carve(train, kept, missing, report["train"], config.dataset, config.data_seed)
-    for split, indices in taken.items():
-        others[split] = train.rows.select(indices)
-        kept = np.setdiff1d(kept, indices, assume_unique=True)
-        report["train"].drop(f"taken for {split}", indices + 1)
+    _require_sources(config.dataset, train.src_hash[kept], missing, report["train"])
+    carved = _carve(train.src_hash[kept], missing, config.data_seed)
+    taken = {split: kept[positions] for split, positions in carved.items()}
+    for split, positions in taken.items():
+        others[split] = train.rows.select(positions)
+        report["train"].drop(f"taken for {split}", positions + 1)
+        kept = kept[~_is_in(kept, positions)]
     for split in ("validation", "test", *others):
         if split not in report:
             report[split] = SplitReport(len(others[split])) if split in taken else scans[split].report()
@@ -121,9 +124,10 @@ def read_splits(config: DataConfig) -> Splits:
             raise ValueError(f"the {split} split of {config.dataset} has no row with two sides")
     digest = hashlib.blake2b(digest_size=16)
     for split, scan in scans.items():
-        digest.update(split.encode() + scan.pair_hash.tobytes())
-    for indices in (kept, *taken.values()):
-        digest.update(indices.tobytes())
+        digest.update(split.encode())
+        digest.update(scan.pair_hash)
+    for positions in (kept, *taken.values()):
+        digest.update(positions)
     splits = {"train": train.cleaned.select(kept).select_columns(["src", "tgt", "row"]), **others}
     return Splits({split: splits[split] for split in report}, report, digest.hexdigest())
 
@@ -156,6 +160,17 @@ def texts(rows: datasets.Dataset) -> Iterator[str]:
             yield tgt
 
 
+def _require_sources(name: str, hashes: Hashes, missing: Sequence[str], report: SplitReport) -> None:
+    num_sources = len(np.unique(hashes[:10_000]))
+    if num_sources <= len(missing):
+        reasons = ", ".join(f"{count} {reason}" for reason, (count, _) in report.dropped.items())
+        purpose = f"train on and set aside for {' and '.join(missing)}" if missing else "train on"
+        raise ValueError(
+            f"{name}: of {report.read:,} rows, {num_sources} different source sentences are left, too few to"
+            f" {purpose} (dropped: {reasons or 'none'})"
+        )
+
+
 class _Scan:
     """One split as read, with what cleaning needs to know of each row as arrays."""
 
@@ -170,7 +185,7 @@ class _Scan:
             self.cleaned.data.column(name).to_numpy() if len(rows) else np.zeros(0, dtype)
             for name, dtype in (("reason", "i1"), ("ratio", "f4"), ("src_hash", "i8"), ("pair_hash", "i8"))
         )
-        self.two_sided = np.flatnonzero(self.reason == 0)
+        self.two_sided = np.flatnonzero(self.reason == 0).astype(np.int32)
 
     def report(self) -> SplitReport:
         """The rows that have no two sides, by reason."""
@@ -206,7 +221,7 @@ def _scan(batch: dict[str, list[str | None]], code: str) -> dict[str, list[objec
     return columns
 
 
-def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitReport) -> Ints:
+def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitReport) -> Positions:
     """Positions of the training rows worth learning from; the others are counted."""
     train = scans["train"]
     report.dropped.update(train.report().dropped)
@@ -220,48 +235,61 @@ def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitRepo
     drop("length ratio", train.ratio[kept] > max_ratio)
     for split, scan in scans.items():
         if split != "train":
-            drop(f"copy of a {split} row", np.isin(train.pair_hash[kept], scan.pair_hash[scan.two_sided]))
-    _, firsts = np.unique(train.pair_hash[kept], return_index=True)
-    repeated = np.ones(len(kept), dtype=bool)
-    repeated[firsts] = False
-    drop("duplicate", repeated)
+            drop(f"copy of a {split} row", _is_in(train.pair_hash[kept], scan.pair_hash[scan.two_sided]))
+    drop("duplicate", _is_repeated(train.pair_hash[kept]))
     return kept
 
 
-def _carve(
-    train: _Scan, kept: Ints, missing: Sequence[str], report: SplitReport, name: str, seed: int
-) -> dict[str, Ints]:
-    """Positions of training rows for the splits that are not there.
+def _is_in(values: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
+    """np.isin for few others: less memory, because the values are not sorted."""
+    if not len(others):
+        return np.zeros(len(values), dtype=bool)
+    others = np.sort(others)
+    return others[np.searchsorted(others, values).clip(max=len(others) - 1)] == values
 
-    Which source sentences go is decided by their hash and the seed alone, so the order of the rows does not
+
+def _is_repeated(values: Hashes) -> npt.NDArray[np.bool_]:
+    """True where the same value stands before."""
+    order = np.argsort(values, kind="stable")
+    repeated = np.zeros(len(values), dtype=bool)
+    repeated[order[1:]] = values[order[1:]] == values[order[:-1]]
+    return repeated
+
+
+def _carve(hashes: Hashes, missing: Sequence[str], seed: int) -> dict[str, Positions]:
+    """Which rows go to the splits that are not there.
+
+    That is decided by the hash of the source sentence and the seed alone, so the order of the rows does not
     matter and a sentence with several translations is on one side only.
+
+    Args:
+        hashes: of the source sentences; more different ones than missing splits.
     """
-    sources, inverse, counts = np.unique(train.src_hash[kept], return_inverse=True, return_counts=True)
-    if len(sources) <= len(missing):
-        reasons = ", ".join(f"{count} {reason}" for reason, (count, _) in report.dropped.items())
-        purpose = f"train on and set aside for {' and '.join(missing)}" if missing else "train on"
-        raise ValueError(
-            f"{name}: of {report.read:,} rows, {len(sources)} different source sentences are left, too few to"
-            f" {purpose} (dropped: {reasons or 'none'})"
-        )
-    size = min(CARVED_MAX, max(1, round(CARVED_SHARE * len(kept))))
-    drawn = np.argsort(_mix(sources, seed), kind="stable")
+    keys = _mix(hashes, seed)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    counts = np.diff(starts, append=len(keys))
+    size = min(CARVED_MAX, max(1, round(CARVED_SHARE * len(keys))))
+    # A sentence that fills a split alone ("Yes." 5,000 times) stays in training, unless there is no other.
+    queue, for_training = np.flatnonzero(counts <= size), 0
+    if len(queue) == len(counts):
+        for_training = 1
+    elif len(queue) < len(missing):
+        queue, for_training = np.argsort(counts, kind="stable"), 1
     taken = {}
-    for split in missing:
-        # A sentence that fills the split alone ("Yes." 5,000 times) stays in training.
-        fitting = drawn[counts[drawn] <= size]
-        queue = fitting if len(fitting) >= len(missing) else drawn
-        chosen = queue[: np.searchsorted(np.cumsum(counts[queue]), size) + 1]
-        taken[split] = kept[np.isin(inverse, chosen)]
-        drawn = drawn[~np.isin(drawn, chosen)]
+    for later, split in zip(reversed(range(len(missing))), missing, strict=True):
+        wanted = np.searchsorted(np.cumsum(counts[queue]), size) + 1
+        num_sources = min(int(wanted), len(queue) - later - for_training)
+        chosen, queue = queue[:num_sources], queue[num_sources:]
+        taken[split] = np.sort(np.concatenate([order[starts[i] : starts[i] + counts[i]] for i in chosen]))
     return taken
 
 
-def _mix(hashes: Ints, seed: int) -> npt.NDArray[np.uint64]:
+def _mix(hashes: Hashes, seed: int) -> npt.NDArray[np.uint64]:
     """Another order for every seed. Source: the finaliser of SplitMix64, Steele et al. 2014."""
-    z = hashes.view(np.uint64) ^ np.frombuffer(
-        hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), np.uint64
-    )
+    salt = int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "little")
+    z = hashes.view(np.uint64) ^ np.uint64(salt)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

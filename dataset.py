@@ -131,9 +131,7 @@ def encode_split(
         new_fingerprint=hashlib.blake2b(key.encode(), digest_size=16).hexdigest(),
     )
     if len(encoded) < len(rows):
-        report[split].drop(
-            "too long", np.setdiff1d(_row_numbers(rows), _row_numbers(encoded), assume_unique=True)
-        )
+        report[split].drop("too long", _lost_rows(rows, encoded))
     return encoded
 
 
@@ -154,7 +152,9 @@ class BatchSampler:
             batch_tokens: most real target tokens in a batch, EOS counted; a longer row is a batch of its own.
         """
         if not len(rows):
-            raise ValueError("no training row is left; raise --max-length or look at the table of dropped rows")
+            raise ValueError(
+                "no training row is left; raise --max-length or look at the table of dropped rows"
+            )
         if rows._indices is not None:
             rows = rows.flatten_indices()
         self._src, self._tgt = _Ragged(rows.data.column("src_ids")), _Ragged(rows.data.column("tgt_ids"))
@@ -199,7 +199,7 @@ class BatchSampler:
         src, tgt = self._src.lengths, self._tgt.lengths
         # Targets of one length together, sources rising in one target length and falling in the next, so that
         # a batch across the border holds no extremes. Rows of equal lengths are mixed anew in every epoch.
-        rising = np.where((tgt + rng.integers(2)) % 2, 1, -1)
+        rising = np.where((tgt + rng.integers(2)) % 2, 1, -1).astype(np.int32)
         order = np.lexsort((rng.random(len(src), np.float32), rising * src, tgt))
         sides = ((tgt, self._batch_tokens), (src, MAX_SOURCE_SHARE * self._batch_tokens))
         sums = [(np.cumsum(lengths[order] + 1), limit) for lengths, limit in sides]
@@ -253,9 +253,14 @@ def _closed(padded: Ints, lengths: Ints) -> Ints:
     return closed
 
 
-def _row_numbers(rows: datasets.Dataset) -> Ints:
-    numbers = [batch["row"] for batch in rows.with_format("numpy", columns=["row"]).iter(100_000)]
-    return np.concatenate([np.zeros(0, np.int64), *numbers])
+def _lost_rows(before: datasets.Dataset, after: datasets.Dataset) -> npt.NDArray[np.int32]:
+    """Numbers of the rows that only the first has, rising."""
+    lost = np.zeros(1, dtype=bool)
+    for rows, is_lost in ((before, True), (after, False)):
+        for batch in rows.with_format("numpy", columns=["row"]).iter(100_000):
+            lost = np.pad(lost, (0, max(0, int(batch["row"].max()) + 1 - len(lost))))
+            lost[batch["row"]] = is_lost
+    return np.flatnonzero(lost).astype(np.int32)
 
 
 def _content(tokenizer: Tokenizer) -> str:

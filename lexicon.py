@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -116,7 +117,7 @@ pet: hamster:m:hamster, cochon d'Inde/cochons d'Inde:m:guinea pig
 farm: cheval:m:horse, vache:f:cow, canard:m:duck, poule:f:hen, chèvre:f:goat, âne:m:donkey, cochon:m:pig
 farm: oie:f:goose/geese
 place: gare:f:station, banque:f:bank, bibliothèque:f:library, musée:m:museum, hôpital:m:hospital
-place: pharmacie:f:chemist's, boulangerie:f:bakery, marché:m:market, supermarché:m:supermarket
+place: pharmacie:f:pharmacy, boulangerie:f:bakery, marché:m:market, supermarché:m:supermarket
 place: restaurant:m:restaurant, hôtel:m:hotel, cinéma:m:cinema, théâtre:m:theatre, poste:f:post office
 place: mairie:f:town hall, piscine:f:swimming pool, université:f:university, librairie:f:bookshop
 place: boucherie:f:butcher's shop, école:f:school, zoo:m:zoo, boutique:f:boutique
@@ -467,9 +468,9 @@ def _regular_french(infinitive: str) -> tuple[list[str], str, str]:
     if stem.endswith("oy") or stem.endswith(("ay", "uy")):
         strong = stem[:-1] + "i"
         future = strong + "er"
-    elif len(stem) > 2 and stem[-2] in "eé" and stem[-1] in "vtrnlm":
-        strong = stem[:-2] + "è" + stem[-1]
-        future = strong + "er" if stem[-2] == "e" else infinitive
+    elif match := re.search(r"([eé])(ch|[vtrnlm])$", stem):
+        strong = f"{stem[: match.start()]}è{match[2]}"
+        future = strong + "er" if match[1] == "e" else infinitive
     soft = stem + "e" if stem.endswith("g") else stem[:-1] + "ç" if stem.endswith("c") else stem
     present = [strong + "e", strong + "es", strong + "e", soft + "ons", stem + "ez", strong + "ent"]
     return present, stem + "é", future

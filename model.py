@@ -62,7 +62,8 @@ class PositionalEncoding(nn.Module):
         if kind == "learned":
             self.table = nn.Parameter(torch.randn(seq_len, d_model) * 0.02)
         else:
-            self.register_buffer("table", sinusoidal_positional_encoding(seq_len, d_model), persistent=False)
+            table = sinusoidal_positional_encoding(min(seq_len, 512), d_model)
+            self.register_buffer("table", table, persistent=False)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """`start` is the position of x's first step."""

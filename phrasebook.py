@@ -71,6 +71,10 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def _in_order(text: str) -> list[str]:
+    return text.split()
+
+
 def pick(rng: Random, items: Sequence[T]) -> T:
     """Like rng.choice, but the same on every Python version."""
     return items[int(rng.random() * len(items))]
@@ -116,11 +120,11 @@ def finish(english: str, french: str) -> tuple[str, str]:
 
 # ---- Numbers, times, dates, prices ----------------------------------------------------------------
 
-_EN_UNITS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-sixteen seventeen eighteen nineteen""".split()
-_EN_TENS = "_ _ twenty thirty forty fifty sixty seventy eighty ninety".split()
-_FR_UNITS = """zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize
-dix-sept dix-huit dix-neuf""".split()
+_EN_UNITS = _in_order("""zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+sixteen seventeen eighteen nineteen""")
+_EN_TENS = _in_order("_ _ twenty thirty forty fifty sixty seventy eighty ninety")
+_FR_UNITS = _in_order("""zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize
+dix-sept dix-huit dix-neuf""")
 _FR_TENS = "_ _ vingt trente quarante cinquante soixante soixante quatre-vingt quatre-vingt".split()
 
 
@@ -311,6 +315,7 @@ def noun_phrase(
 
 # True of things one has, but not what one goes out for: nobody orders cold soup.
 _PREDICATIVE = _words("bad broken dirty boring hot cold salty practical useful empty heavy sad")
+_SAID_OF = {k: tuple(a for a in v if a.en != "new") for k, v in _ADJECTIVES_BY_KIND.items()}
 _ATTRIBUTIVE = {k: tuple(a for a in v if a.en not in _PREDICATIVE) for k, v in _ADJECTIVES_BY_KIND.items()}
 
 
@@ -325,10 +330,10 @@ def some_noun(
 
 
 _NAMES = tuple(
-    Phrase(n, n, 2, "m") for n in "Paul Pierre Thomas Nicolas Lucas Louis Martin Victor Antoine".split()
+    Phrase(n, n, 2, "m") for n in _in_order("Paul Pierre Thomas Nicolas Lucas Louis Martin Victor Antoine")
 )
 _NAMES += tuple(
-    Phrase(n, n, 2, "f") for n in "Marie Sophie Julie Claire Alice Anne Camille Louise Emma".split()
+    Phrase(n, n, 2, "f") for n in _in_order("Marie Sophie Julie Claire Alice Anne Camille Louise Emma")
 )
 _PRONOUNS = (
     Phrase("I", "je", 0),
@@ -515,7 +520,7 @@ def complement(rng: Random, verb: Verb, doer: Phrase, tense: str, polarity: str)
             return pronoun_object(rng, doer, bool(verb.preposition))
         return person(rng)
     else:
-        return _thing(rng, kind, how, doer, "past" if verb.adjunct == "!" else tense, polarity)
+        return _thing(rng, kind, how, doer, "own" if verb.en == "have" else tense, polarity)
     if how in _MOVES:
         return Phrase(f"{how} {en}", contract(_MOVES[how], fr), noun=f"n:{en}")
     noun = f"n:{en}" if kind in _PROPER else ""
@@ -539,15 +544,19 @@ def _country(rng: Random, how: str, is_direct: bool) -> Phrase:
 def _thing(rng: Random, kind: str, how: str, doer: Phrase, tense: str, polarity: str) -> Phrase:
     """A noun phrase whose determiner suits the tense, the polarity and the kind."""
     own = f"my{doer.person}"
-    is_plural = rng.random() < (0.9 if kind == "vegetable" else 0.25)
+    is_plural = rng.random() < {"vegetable": 0.9, "fruit": 0.75}.get(kind, 0.25)
     if how == "gen":
         is_plural, dets = kind not in _MASS, ["gen"]
     elif how == "the":
-        dets = ["the", "the", own, "this"] if kind in _OWNED else ["the", "the", "this"]
+        is_habit = tense in ("habit", "used")
+        dets = ["the", "the", own] if kind in _OWNED else ["the", "the"]
+        dets, is_plural = (dets, is_plural or kind != "room") if is_habit else ([*dets, "this"], is_plural)
     elif kind in _MASS:
         dets = ["bare" if tense in ("habit", "used", "can") else "some"] * 4 + ["the"]
     elif tense in ("habit", "used") and polarity not in _NEGATIVE:
         is_plural, dets = True, ["bare"]
+    elif tense == "own":
+        dets = ["some"] if is_plural else ["a"]
     else:
         dets = ["some"] if is_plural else ["a", "a", "the", "this"]
     is_plural = (is_plural or kind in _ALWAYS_PLURAL) and kind not in _MASS
@@ -644,7 +653,7 @@ _TENSES = {
     ),
     "asked": ("past", "past", "will", "will", "going", "must", "want"),
 }
-_LASTING = _words("visit go come leave work study learn teach rent sell travel organise write meet")
+_LASTING = _words("visit go work study learn teach rent sell travel organise write meet")
 _POLARITIES: dict[str, tuple[str, ...]] = {
     "habit": ("", "", "", "", "not", "not", "never", "no longer", *_ADVERBS),
     "prog": ("", "", "", "not"),
@@ -693,7 +702,7 @@ def _draw_tense(rng: Random, verb: Verb, kind: str) -> str:
         verb.en in _MOMENTARY or (tense == "prog" and verb.en in _INVOLUNTARY)
     )
     unfit = unfit or (tense in ("want", "would", "must", "can") and verb.en in _INVOLUNTARY)
-    return "past" if unfit or (tense == "used" and verb.en not in _CHILDHOOD) else tense
+    return "past" if unfit or (tense == "used" and verb_id(verb)[2:] not in _CHILDHOOD) else tense
 
 
 def _draw_polarity(rng: Random, verb: Verb, tense: str, kind: str) -> str:
@@ -747,7 +756,7 @@ def clause(
         return Phrase(en, fr, pairs=pairs)
     must_have_time = tense == "prog" or (tense == "habit" and polarity == "" and kind in ("", "embedded"))
     if tense in _TIMES and (must_have_time or rng.random() < 0.5) and not (tense == "habit" and polarity):
-        is_long = verb.en in _LASTING and tense in _LONG_TIMES and rng.random() < 0.5
+        is_long = verb_id(verb)[2:] in _LASTING and tense in _LONG_TIMES and rng.random() < 0.5
         when_en, when_fr = pick(rng, (_LONG_TIMES if is_long else _TIMES)[tense])
         if kind == "" and tense != "prog" and rng.random() < 0.15:
             return Phrase(f"{when_en}, {en}", f"{when_fr}, {fr}", pairs=pairs)
@@ -774,7 +783,7 @@ def infinitive(rng: Random, verb: Verb, doer: Phrase) -> Phrase:
 _IDIOMS = parse_pairs(
     "hungry|faim; thirsty|soif; cold|froid; hot|chaud; afraid|peur; sleepy|sommeil; right|raison"
 )
-_REASONS = ("tired", "ill", "busy", "in a hurry", "nervous")
+_REASONS = ("tired", "ill", "busy", "in a hurry")
 _STATES = tuple(a for a in ADJECTIVES if "person" in a.kinds)
 _CHARACTERS = tuple(a for a in ADJECTIVES if "character" in a.kinds)
 _TIRED = tuple(a for a in _STATES if a.en in _REASONS)
@@ -853,7 +862,7 @@ def _described(rng: Random, kind: str, rate: float = 0.25) -> tuple[Phrase, Adje
         else pick(rng, ("the", "this", "my4", "my0") if kind in _OWNED else ("the", "this"))
     )
     thing = noun_phrase(pick(rng, NOUNS_BY_KIND[kind]), det, is_plural)
-    return thing, pick(rng, _ADJECTIVES_BY_KIND[kind])
+    return thing, pick(rng, _SAID_OF[kind])
 
 
 def description(rng: Random) -> Phrase:
@@ -1112,7 +1121,8 @@ def _definite_french(nouns: Sequence[Noun]) -> Callable[[Random], Phrase]:
 _ADVISERS = tuple(
     n
     for n in NOUNS_BY_KIND["worker"]
-    if n.en in "doctor dentist lawyer hairdresser teacher architect headmaster headmistress secretary".split()
+    if n.en
+    in _in_order("doctor dentist lawyer hairdresser teacher architect headmaster headmistress secretary")
 )
 _SLOTS: dict[str, Callable[[Random], Phrase]] = {
     "name": lambda rng: pick(rng, _NAMES),
@@ -1358,7 +1368,7 @@ _GIVING = tuple(v for v in VERBS if v.topic == "giving")
 def _childhood(rng: Random, verb: Verb) -> Phrase:
     """When I was a child, I used to play chess."""
     doer = pick(rng, _PRONOUNS)
-    if verb.en not in _CHILDHOOD:
+    if verb_id(verb)[2:] not in _CHILDHOOD:
         verb = pick(rng, _CHILDHOOD_VERBS)
     young = Phrase(
         f"when {doer.en} {_be(doer, 'then')} {'children' if doer.is_plural else 'a child'}",
@@ -1367,7 +1377,7 @@ def _childhood(rng: Random, verb: Verb) -> Phrase:
     return _with_mark(_join(young, ", ", ", ", clause(rng, verb, doer, "used", "", "bare")), ".")
 
 
-_CHILDHOOD_VERBS = tuple(v for v in VERBS if v.en in _CHILDHOOD)
+_CHILDHOOD_VERBS = tuple(v for v in VERBS if verb_id(v)[2:] in _CHILDHOOD)
 _OUTINGS = tuple(
     v
     for v in VERBS
@@ -1386,16 +1396,15 @@ def _condition(rng: Random, verb: Verb) -> Phrase:
 def _arrival(rng: Random, verb: Verb) -> Phrase:
     """When he arrives at the station, we will take the train: French has the future in both."""
     first, doer = pick(rng, _ARRIVALS), subject(rng)
+    if verb.adjunct in ("!", "morning") or verb.en in _INVOLUNTARY:
+        return _statement(rng, verb)
     place = complement(rng, first, doer, "past", "")
     en = f"when {english_clause(first, doer, 'habit', '', False)} {place.en}".strip()
     fr = f"quand {french_clause(first, doer, 'will', '', place)}"
-    if verb.adjunct == "!":
-        return _statement(rng, verb)
     pairs = ((verb_id(first), place.noun),) if place.noun else ()
-    arrived = Phrase(en, fr, pairs=(*place.pairs, *pairs))
-    return _with_mark(
-        _join(arrived, ", ", ", ", clause(rng, verb, tense="will", polarity="", kind="bare")), "."
-    )
+    then = _pronoun_for(doer) if first.is_reflexive else subject(rng)
+    second = clause(rng, verb, then, "will", "", "bare")
+    return _with_mark(_join(Phrase(en, fr, pairs=(*place.pairs, *pairs)), ", ", ", ", second), ".")
 
 
 _ARRIVALS = tuple(
@@ -1406,11 +1415,16 @@ _ARRIVALS = tuple(
 
 
 def _belief(rng: Random, verb: Verb) -> Phrase:
+    """I think that the soup is delicious; one hopes only for what is still open."""
     en, fr = pick(rng, _BELIEFS)
-    what = rng.random()
-    second = (
-        clause(rng, verb, kind="embedded") if what < 0.5 else state(rng) if what < 0.75 else description(rng)
-    )
+    what, is_hope = rng.random(), "hope" in en
+    if what < 0.5 or is_hope:
+        is_open = is_hope and verb.adjunct != "!"
+        second = clause(
+            rng, verb, tense=pick(rng, ("will", "will", "past", "going")) if is_open else "", kind="embedded"
+        )
+    else:
+        second = state(rng) if what < 0.75 else description(rng)
     return _with_mark(_join(Phrase(en, fr), " ", " ", second), ".")
 
 
@@ -1469,15 +1483,52 @@ def _past_participle(name: str) -> str:
     return french_forms(name)[3]
 
 
-_JUDGEMENTS = parse_pairs("""important|important; easy|facile; difficult|difficile; possible|possible
-impossible|impossible; necessary|nécessaire; dangerous|dangereux; forbidden|interdit; pleasant|agréable""")
+_JUDGEMENTS = tuple(
+    (en, fr, tuple(names.split(", ")))
+    for en, fr, names in (
+        (
+            "important",
+            "important",
+            "learn, wash, clean, sign, rest, sleep, read, study, correct, help, thank, listen to",
+        ),
+        (
+            "necessary",
+            "nécessaire",
+            "water, feed, close, clean, wash, repair, prepare, print, wait for, study, invite",
+        ),
+        (
+            "easy",
+            "facile",
+            "learn, understand, draw, cook, play, correct, explain, translate, find, prepare, use",
+        ),
+        (
+            "difficult",
+            "difficile",
+            "learn, understand, draw, paint, play, teach, translate, repair, carry, explain",
+        ),
+        ("possible", "possible", "rent, visit, buy, travel, order, taste, borrow, photograph, taste, cross"),
+        (
+            "impossible",
+            "impossible",
+            "sleep, rent, repair, find, understand, carry, cross, forget, open, close, move",
+        ),
+        ("dangerous", "dangereux", "swim, cross, run, travel, follow, hide, move"),
+        ("forbidden", "interdit", "enter, swim, run, dance, sleep, sing, photograph, feed, follow, cross"),
+        (
+            "pleasant",
+            "agréable",
+            "walk, swim, travel, read, sing, dance, rest, sleep, listen to, visit, eat, drink, play",
+        ),
+    )
+)
 
 
 def _judgement(rng: Random, verb: Verb) -> Phrase:
     """It is difficult to learn Chinese."""
-    en, fr = pick(rng, _JUDGEMENTS)
-    if verb.adjunct == "!" or verb.en in _INVOLUNTARY or verb.is_reflexive:
+    fitting = [(en, fr) for en, fr, names in _JUDGEMENTS if verb_id(verb)[2:] in names]
+    if not fitting or verb.is_reflexive:
         return _statement(rng, verb)
+    en, fr = pick(rng, fitting)
     act = infinitive(rng, verb, Phrase("", "", 5))
     if re.search(r"\b(their|leur|leurs)\b", act.en + act.fr):
         return _statement(rng, verb)
@@ -1490,7 +1541,7 @@ _ERRANDS = (
     ("bakery", "buy", "cake"),
     ("butcher's shop", "buy", "food"),
     ("bookshop", "buy", "book"),
-    ("chemist's", "buy", "remedy"),
+    ("pharmacy", "buy", "remedy"),
     ("library", "read", "book writing"),
     ("restaurant", "eat", "food cake"),
     ("cinema", "see", "show"),
@@ -1675,7 +1726,7 @@ _WORD = re.compile(r"[\w-]+")
 def _lemmas() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """English word form → lemma ids it may belong to; first word → forms of several words."""
     forms: dict[str, set[str]] = {}
-    entries = [(f"n:{n.en}", (n.en, n.en_plural)) for n in NOUNS] + [
+    entries: list[tuple[str, tuple[str, ...]]] = [(f"n:{n.en}", (n.en, n.en_plural)) for n in NOUNS] + [
         (f"a:{a.en}", (a.en,)) for a in ADJECTIVES
     ]
     entries += [(verb_id(v), (v.en, v.en_s, v.en_past, v.en_participle, v.en_ing)) for v in VERBS]
@@ -1710,10 +1761,9 @@ def split_of(pair: Sentence, seed: int) -> str:
     """The split a sentence belongs to, by its content alone; "" for none."""
     if any(is_held_out(*words) for words in pair.pairs):
         return "combinations"
-    if meets_held_out(pair.en):
-        return ""
-    bucket = _bucket(f"{seed}:{pair.en}", 40)
-    return {0: "validation", 1: "test"}.get(bucket, "train")
+    bucket = _bucket(f"{seed}:{pair.en}", 20)
+    split = {0: "validation", 1: "test"}.get(bucket, "train")
+    return "" if meets_held_out(pair.en) else split
 
 
 _PATIENCE = 100_000

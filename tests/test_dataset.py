@@ -138,7 +138,9 @@ def test_a_row_is_too_long_past_max_length_with_eos_counted(tokenizer, side, len
     long[side] = "7" * (length - 2)
     assert len(tokenizer.encode(long[side])) + 1 == length
     report = Report(train=SplitReport(4))
-    encoded = encode_split(text_rows([("a", "b"), tuple(long), ("b", "a"), ("c", "a")]), tokenizer, 10, report)
+    encoded = encode_split(
+        text_rows([("a", "b"), tuple(long), ("b", "a"), ("c", "a")]), tokenizer, 10, report
+    )
     assert encoded["row"][:] == ([1, 2, 3, 4] if is_kept else [1, 3, 4])
     assert report["train"].dropped == ({} if is_kept else {"too long": (1, [2])})
 
@@ -227,7 +229,9 @@ def same(first, second):
 
 def test_seed_and_epoch_fix_the_batches():
     rows = id_rows(random_lengths(200))
-    epochs = [list(BatchSampler(rows, 64, seed).epoch(epoch)) for seed, epoch in [(0, 0), (0, 0), (1, 0), (0, 1)]]
+    epochs = [
+        list(BatchSampler(rows, 64, seed).epoch(epoch)) for seed, epoch in [(0, 0), (0, 0), (1, 0), (0, 1)]
+    ]
     assert same(epochs[0], epochs[1])
     assert not same(epochs[0], epochs[2]) and not same(epochs[0], epochs[3])
 

@@ -1,0 +1,387 @@
+"""Training: the loss per real token, exact resume, signals, the recipe, a copy task learned through the commands."""
+
+import copy
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+import checkpoint
+import train
+from checkpoint import TrainState
+from config import TrainConfig
+from dataset import Batch
+from model import build_transformer
+from train import Learner, learning_rate, loss_sum, progress_of
+
+ROOT = Path(train.__file__).parent
+SMALL = (
+    "--d-model 16 --num-heads 2 --num-layers 1 --num-decoder-layers 1 --d-ff 32 --batch-tokens 200 "
+    "--vocab-size 300 --validate-every 10 --log-every 5 --threads 1"
+).split()
+
+
+def words(rng, num=5):
+    return " ".join(
+        rng.choice(["one", "two", "three", "four", "five", "six"]) for _ in range(rng.randint(1, num))
+    )
+
+
+def write_copy_corpus(path, rows):
+    rng = random.Random(0)
+    texts = {words(rng, 8) for _ in range(rows * 3)}
+    lines = [json.dumps({"en": text, "de": text}) for text in sorted(texts)[:rows]]
+    rng.shuffle(lines)
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_copy_corpus(tmp_path_factory.mktemp("corpus") / "copy.jsonl", 300)
+
+
+@pytest.fixture
+def run(corpus, tmp_path, monkeypatch):
+    """Train in this process; returns the model folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args, out="run", settings=SMALL):
+        data = ["--dataset", str(corpus), "--src", "en", "--tgt", "de"]
+        where = [] if "--resume" in args else ["--out", out, *data, *settings]
+        train.main([*where, *map(str, args)])
+        return tmp_path / out
+
+    yield run
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def weights(path):
+    return safetensors.torch.load_file(path)
+
+
+def tiny_model():
+    torch.manual_seed(0)
+    return build_transformer(20, 20, 12, 12, 16, 1, 2, 0.0, 32)
+
+
+PAIRS = [([3, 4, 5], [6, 7]), ([8], [9, 10, 11, 12, 13, 14]), ([3, 9, 9, 9, 9, 4], [5]), ([7, 7], [7, 7, 7])]
+
+
+def gradients(micro_batches):
+    learner = Learner(tiny_model(), TrainConfig(clip_norm=1e9), torch.device("cpu"))
+    seen = {}
+    learner.optimizer.register_step_pre_hook(
+        lambda *_: seen.update({n: p.grad.clone() for n, p in learner.model.named_parameters()})
+    )
+    loss, _ = learner.step(micro_batches, 1e-3)
+    return loss, seen
+
+
+def batch(pairs):
+    return Batch.from_pairs([s for s, _ in pairs], [t for _, t in pairs])
+
+
+def test_one_batch_or_micro_batches_give_the_same_gradients():  # fault 18
+    loss, whole = gradients([batch(PAIRS)])
+    for parts in ([PAIRS[:1], PAIRS[1:]], [[p] for p in PAIRS], [PAIRS[:3], PAIRS[3:]]):
+        other_loss, split = gradients([batch(part) for part in parts])
+        torch.testing.assert_close(loss, other_loss, atol=1e-6, rtol=1e-6)
+        for name, gradient in whole.items():
+            torch.testing.assert_close(gradient, split[name], atol=1e-6, rtol=1e-5)
+
+
+def test_extra_padding_changes_neither_loss_nor_gradients():  # fault 18
+    alone, long = batch(PAIRS[:1]), batch(PAIRS)
+    cut = Batch(**{k: v[:1] for k, v in vars(long).items() if k != "num_tokens"}, num_tokens=alone.num_tokens)
+    (loss, plain), (padded_loss, padded) = gradients([alone]), gradients([cut])
+    torch.testing.assert_close(loss, padded_loss, atol=1e-6, rtol=1e-6)
+    for name, gradient in plain.items():
+        torch.testing.assert_close(gradient, padded[name], atol=1e-6, rtol=1e-5)
+
+
+def test_the_smoothed_loss_follows_its_definition():  # fault 18
+    model, smoothing = tiny_model(), 0.1
+    b = batch(PAIRS)
+    logits = model(b.src, b.src_mask, b.tgt_in, b.tgt_mask).log_softmax(-1)
+    expected = 0.0
+    for i, (_, tgt) in enumerate(PAIRS):
+        for t, token in enumerate([*tgt, 2]):
+            expected -= (1 - smoothing) * logits[i, t, token].item() + smoothing * logits[i, t].mean().item()
+    assert loss_sum(model, b, smoothing).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_warm_up_then_cosine_to_zero():
+    config = TrainConfig(lr=1.0, warmup_steps=10, max_steps=100, schedule="cosine")
+    rates = [learning_rate(step, progress_of(step - 1, 0.0, config), config) for step in range(1, 102)]
+    assert rates[0] == pytest.approx(0.1) and max(rates) == pytest.approx(rates[9], rel=0.05)
+    assert rates[50] == pytest.approx(0.5) and rates[100] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_warm_up_then_inverse_square_root():
+    config = TrainConfig(lr=1.0, warmup_steps=100, schedule="inverse-sqrt")
+    assert learning_rate(50, 0.0, config) == pytest.approx(0.5)
+    assert learning_rate(400, 0.9, config) == pytest.approx(0.5)
+
+
+def test_the_budget_that_ends_first_counts():
+    config = TrainConfig(max_steps=100, max_minutes=1.0)
+    assert progress_of(10, 30.0, config) == 0.5
+    assert progress_of(90, 30.0, config) == 0.9
+    assert progress_of(7, 9.0, TrainConfig()) == 0.0
+
+
+def test_averaged_weights_follow_their_decay():
+    learner = Learner(tiny_model(), TrainConfig(ema_decay=0.75), torch.device("cpu"))
+    name = "encoder.layers.0.feed_forward_block.linear_1.weight"
+    history = []
+    for _ in range(3):
+        learner.step([batch(PAIRS)], 1e-2)
+        history.append(dict(learner.model.named_parameters())[name].detach().clone())
+    expected = 0.75 * (0.75 * history[0] + 0.25 * history[1]) + 0.25 * history[2]
+    torch.testing.assert_close(dict(learner.averaged.named_parameters())[name], expected)
+
+
+def test_a_restored_learner_takes_the_same_next_step():
+    first = Learner(tiny_model(), TrainConfig(), torch.device("cpu"))
+    first.step([batch(PAIRS)], 1e-2)
+    state = {name: tensor.clone() for name, tensor in first.tensors().items()}
+    second = Learner(build_transformer(20, 20, 12, 12, 16, 1, 2, 0.0, 32), TrainConfig(), torch.device("cpu"))
+    second.restore(copy.deepcopy(state), Path("state"))
+    for learner in (first, second):
+        learner.step([batch(PAIRS)], 1e-2)
+    for name, tensor in first.tensors().items():
+        assert torch.equal(tensor, second.tensors()[name]), name
+
+
+def metrics(path):
+    lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k not in ("elapsed_s", "tokens_per_s")} for line in lines]
+
+
+def test_a_run_stopped_and_resumed_equals_one_that_ran_through(run, monkeypatch):  # fault 16
+    through = run("--max-steps", 30, out="through")
+    step = Learner.step
+
+    def killed(self, batches, lr):
+        if killed.steps == 17:  # between two checkpoints, as a SIGKILL would: nothing is saved
+            raise KeyboardInterrupt
+        killed.steps += 1
+        return step(self, batches, lr)
+
+    killed.steps = 0
+    monkeypatch.setattr(Learner, "step", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run("--max-steps", 30, out="resumed")
+    monkeypatch.setattr(Learner, "step", step)
+    resumed = run("--resume", "resumed", out="resumed")
+    assert metrics(through) == metrics(resumed)
+    for name in ("model.safetensors", "checkpoints/000030/state.safetensors"):
+        a, b = weights(through / name), weights(resumed / name)
+        assert all(torch.equal(a[k], b[k]) for k in a | b), name
+
+
+def test_the_same_seed_gives_the_same_run_and_another_does_not(run):
+    first = run("--max-steps", 10, out="a")
+    again = run("--max-steps", 10, out="b")
+    other = run("--max-steps", 10, "--seed", 2, out="c")
+    assert metrics(first) == metrics(again) != metrics(other)
+
+
+def test_bpe_dropout_changes_what_is_learned_and_keeps_to_the_seed(run):
+    plain = run("--max-steps", 10, out="a")
+    first = run("--max-steps", 10, "--bpe-dropout", 0.3, out="b")
+    again = run("--max-steps", 10, "--bpe-dropout", 0.3, out="c")
+    assert metrics(plain) != metrics(first) == metrics(again)
+
+
+def test_accumulation_splits_the_step_and_not_the_tokens(run, monkeypatch):
+    sizes, step = [], Learner.step
+
+    def spied(self, batches, lr):
+        sizes.append([b.num_tokens for b in batches])
+        return step(self, batches, lr)
+
+    monkeypatch.setattr(Learner, "step", spied)
+    path = run("--max-steps", 10, "--accumulate", 2)
+    assert [len(parts) for parts in sizes].count(2) >= 8  # an epoch may end with an odd batch
+    assert all(sum(parts) <= 200 for parts in sizes)
+    assert checkpoint.load_state(path)[0].target_tokens == sum(map(sum, sizes)) > 1_500
+
+
+def test_a_run_leaves_the_folder_of_the_design(run):
+    path = run("--max-steps", 10)
+    names = {p.name for p in path.iterdir()}
+    assert names == {
+        "README.md", "checkpoints", "config.json", "data.json", "metrics.jsonl", "model.safetensors",
+        "tensorboard", "tokenizer.json",
+    }  # fmt: skip
+    card = (path / "README.md").read_text()
+    assert "en → de" in card and "nrefs:1|" in card and "python translate.py --model" in card
+
+
+def test_tensorboard_has_curves_samples_and_a_picture(run):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    path = run("--max-steps", 10)
+    events = EventAccumulator(str(path / "tensorboard")).Reload().Tags()
+    wanted = {"loss", "lr", "gradient_norm", "tokens_per_s"}
+    assert {f"train/{name}" for name in wanted} | {"validation/bleu", "validation/chrf"} <= set(
+        events["scalars"]
+    )
+    assert events["images"] == ["cross-attention"] and events["tensors"] == ["samples/text_summary"]
+
+
+def test_training_stops_when_validation_no_longer_improves(run, monkeypatch):
+    monkeypatch.setattr(train, "quick_score", lambda *_, **__: (1.0, 1.0))
+    path = run("--max-steps", 500, "--patience", 2)
+    state = checkpoint.load_state(path)[0]
+    assert (state.step, state.best_step, state.bad_validations) == (30, 10, 2)
+
+
+def test_the_time_budget_ends_the_run(run):
+    started = time.monotonic()
+    path = run("--max-minutes", 0.05)
+    assert time.monotonic() - started < 30
+    assert checkpoint.load_state(path)[0].elapsed_s >= 3
+
+
+def test_a_loss_that_is_not_finite_names_step_and_checkpoint(run, monkeypatch):
+    real = train.loss_sum
+    calls = []
+
+    def poisoned(*args):
+        calls.append(1)
+        return real(*args) * (math.nan if len(calls) > 12 else 1.0)
+
+    monkeypatch.setattr(train, "loss_sum", poisoned)
+    with pytest.raises(ValueError, match=r"not finite at step 15: loss nan.*checkpoints/000010.*lower --lr"):
+        run("--max-steps", 30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_says_how_to_go_on(run, monkeypatch, capsys, number):
+    step = Learner.step
+
+    def interrupted(self, batches, lr):
+        if interrupted.steps == 6:
+            os.kill(os.getpid(), number)
+        interrupted.steps += 1
+        return step(self, batches, lr)
+
+    interrupted.steps = 0
+    monkeypatch.setattr(Learner, "step", interrupted)
+    with pytest.raises(SystemExit) as end:
+        run("--max-steps", 30)
+    assert end.value.code == 128 + number
+    assert "python train.py --resume run" in capsys.readouterr().out
+    assert checkpoint.load_state(Path("run"))[0].step == 7
+
+
+def test_a_folder_with_another_run_is_refused(run):
+    path = run("--max-steps", 10)
+    before = (path / "config.json").read_bytes()
+    with pytest.raises(ValueError, match=r"run is taken; go on with it: --resume run, or .*--out"):
+        run("--max-steps", 10)
+    assert (path / "config.json").read_bytes() == before
+
+
+def test_a_resumed_run_may_go_on_longer(run, capsys):
+    run("--max-steps", 10)
+    run("--resume", "run", "--max-steps", 20)
+    assert "changed on resume: --max-steps from 10 to 20" in capsys.readouterr().out
+    assert checkpoint.load_state(Path("run"))[0].step == 20
+
+
+def test_a_resumed_run_cannot_change_its_model(run):
+    run("--max-steps", 10)
+    with pytest.raises(ValueError, match="cannot change --d-model from 16 to 32"):
+        run("--resume", "run", "--d-model", 32)
+
+
+def test_a_resumed_run_needs_the_data_it_learned_from(run, tmp_path):
+    mine = write_copy_corpus(tmp_path / "mine.jsonl", 100)
+    run("--max-steps", 10, "--dataset", mine)
+    mine.write_text(mine.read_text().replace("one", "eins"))
+    with pytest.raises(ValueError, match=r"mine\.jsonl is not the data that run learned from"):
+        run("--resume", "run", "--max-steps", 20)
+
+
+def test_the_tokenizer_has_seen_training_rows_alone(run, tmp_path):  # fault 22
+    folder = tmp_path / "data"
+    folder.mkdir()
+    write_copy_corpus(folder / "train.jsonl", 50)
+    for split in ("validation", "test"):
+        rows = [json.dumps({"en": f"zyzzyva {i}", "de": f"zyzzyva {i}"}) for i in range(20)]
+        (folder / f"{split}.jsonl").write_text("\n".join(rows))
+    path = run("--max-steps", 2, "--dataset", folder)
+    assert "yz" not in (path / "tokenizer.json").read_text()
+
+
+def test_an_unreadable_corpus_leaves_no_folder(run, tmp_path):
+    with pytest.raises((ValueError, FileNotFoundError)):
+        run("--dataset", tmp_path / "absent.jsonl")
+    assert not (tmp_path / "run").exists()
+
+
+def command(*args, cwd, **options):
+    return subprocess.run(
+        [sys.executable, *map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=300, **options
+    )
+
+
+def test_a_copy_task_is_learned_through_the_command_line(tmp_path):
+    corpus = write_copy_corpus(tmp_path / "copy.jsonl", 3_000)
+    settings = (
+        f"--dataset {corpus} --src en --tgt de --d-model 64 --num-heads 4 --num-layers 1 --num-decoder-layers 1 "
+        "--d-ff 128 --dropout 0 --batch-tokens 600 --lr 3e-3 --warmup-steps 50 --max-steps 400 --threads 1"
+    ).split()
+    trained = command(ROOT / "train.py", *settings, "--vocab-size", 300, "--out", "copy", cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    scored = command(ROOT / "evaluate.py", "--model", "copy", "--json", "scores.json", cwd=tmp_path)
+    assert scored.returncode == 0, scored.stderr
+    scores = {s["name"]: s["value"] for s in json.loads((tmp_path / "scores.json").read_text())["scores"]}
+    assert scores["exact match"] >= 95
+    sentence = "six five one two two"
+    translated = command(ROOT / "translate.py", "--model", "copy", sentence, cwd=tmp_path)
+    assert (translated.returncode, translated.stdout) == (0, sentence + "\n")
+
+
+def test_mistakes_are_one_line_and_exit_code_2(tmp_path):
+    for args, message in (
+        (["--dataset", "absent.jsonl"], "absent.jsonl"),
+        (["--d-model", "10", "--num-heads", "4"], "--num-heads must divide --d-model, got 4 and 10"),
+        (["--resume", "absent"], "no model in absent"),
+        (["--device", "warp"], "--device warp"),
+    ):
+        done = command(ROOT / "train.py", *args, cwd=tmp_path)
+        assert done.returncode == 2 and message in done.stderr, done.stderr
+        assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_process_resumes(tmp_path):
+    corpus = write_copy_corpus(tmp_path / "copy.jsonl", 300)
+    args = [sys.executable, str(ROOT / "train.py"), "--dataset", str(corpus), "--src", "en", "--tgt", "de"]
+    args += [*SMALL, "--out", "run", "--max-steps", "100000", "--patience", "100000"]
+    process = subprocess.Popen(args, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while len(checkpoint.checkpoints(tmp_path / "run")) < 2:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    reached = checkpoint.load_state(tmp_path / "run")[0]
+    assert isinstance(reached, TrainState)
+    more = command(ROOT / "train.py", "--resume", "run", "--max-steps", reached.step + 10, cwd=tmp_path)
+    assert more.returncode == 0, more.stderr
+    assert checkpoint.load_state(tmp_path / "run")[0].step == reached.step + 10
