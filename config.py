@@ -221,7 +221,7 @@ def parse_args(
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):
-            flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff)
+            flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
             read = tyro.cli(cls, args=args, default=default, description=description, config=flat)
             return cast(T, read)
     except SystemExit as end:

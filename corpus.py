@@ -13,8 +13,7 @@ import origins
 import readers
 from config import DataConfig, Json
 
-Hashes = npt.NDArray[np.int64]
-Positions = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 SCAN_FEATURES = datasets.Features(
     **origins.ROW_FEATURES,
@@ -44,7 +43,7 @@ class SplitReport:
         """Rows that were not dropped."""
         return self.read - sum(count for count, _ in self.dropped.values())
 
-    def drop(self, reason: str, rows: Positions) -> None:
+    def drop(self, reason: str, rows: Ints) -> None:
         """Count the rows with these numbers (1-based) as dropped."""
         if len(rows):
             self.dropped[reason] = (len(rows), np.sort(rows)[:FIRST_ROWS].tolist())
@@ -125,9 +124,9 @@ def read_splits(config: DataConfig) -> Splits:
     digest = hashlib.blake2b(digest_size=16)
     for split, scan in scans.items():
         digest.update(split.encode())
-        digest.update(scan.pair_hash)
+        digest.update(scan.pair_hash.data)
     for positions in (kept, *taken.values()):
-        digest.update(positions)
+        digest.update(positions.data)
     splits = {"train": train.cleaned.select(kept).select_columns(["src", "tgt", "row"]), **others}
     return Splits({split: splits[split] for split in report}, report, digest.hexdigest())
 
@@ -160,8 +159,8 @@ def texts(rows: datasets.Dataset) -> Iterator[str]:
             yield tgt
 
 
-def _require_sources(name: str, hashes: Hashes, missing: Sequence[str], report: SplitReport) -> None:
-    num_sources = len(np.unique(hashes[:10_000]))
+def _require_sources(name: str, hashes: Ints, missing: Sequence[str], report: SplitReport) -> None:
+    num_sources = len(hashes) - int(_is_repeated(hashes).sum())
     if num_sources <= len(missing):
         reasons = ", ".join(f"{count} {reason}" for reason, (count, _) in report.dropped.items())
         purpose = f"train on and set aside for {' and '.join(missing)}" if missing else "train on"
@@ -221,8 +220,8 @@ def _scan(batch: dict[str, list[str | None]], code: str) -> dict[str, list[objec
     return columns
 
 
-def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitReport) -> Positions:
-    """Positions of the training rows worth learning from; the others are counted."""
+def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitReport) -> Ints:
+    """Ints of the training rows worth learning from; the others are counted."""
     train = scans["train"]
     report.dropped.update(train.report().dropped)
     kept = train.two_sided
@@ -240,15 +239,15 @@ def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitRepo
     return kept
 
 
-def _is_in(values: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
+def _is_in(values: Ints, others: Ints) -> npt.NDArray[np.bool_]:
     """np.isin for few others: less memory, because the values are not sorted."""
     if not len(others):
         return np.zeros(len(values), dtype=bool)
-    others = np.sort(others)
-    return others[np.searchsorted(others, values).clip(max=len(others) - 1)] == values
+    rising = np.sort(others)
+    return np.asarray(rising[np.searchsorted(rising, values).clip(max=len(rising) - 1)] == values)
 
 
-def _is_repeated(values: Hashes) -> npt.NDArray[np.bool_]:
+def _is_repeated(values: Ints) -> npt.NDArray[np.bool_]:
     """True where the same value stands before."""
     order = np.argsort(values, kind="stable")
     repeated = np.zeros(len(values), dtype=bool)
@@ -256,7 +255,7 @@ def _is_repeated(values: Hashes) -> npt.NDArray[np.bool_]:
     return repeated
 
 
-def _carve(hashes: Hashes, missing: Sequence[str], seed: int) -> dict[str, Positions]:
+def _carve(hashes: Ints, missing: Sequence[str], seed: int) -> dict[str, Ints]:
     """Which rows go to the splits that are not there.
 
     That is decided by the hash of the source sentence and the seed alone, so the order of the rows does not
@@ -286,7 +285,7 @@ def _carve(hashes: Hashes, missing: Sequence[str], seed: int) -> dict[str, Posit
     return taken
 
 
-def _mix(hashes: Hashes, seed: int) -> npt.NDArray[np.uint64]:
+def _mix(hashes: Ints, seed: int) -> npt.NDArray[np.uint64]:
     """Another order for every seed. Source: the finaliser of SplitMix64, Steele et al. 2014."""
     salt = int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "little")
     z = hashes.view(np.uint64) ^ np.uint64(salt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -145,11 +145,19 @@ class Padding(NamedTuple):
 class BatchSampler:
     """Batches of similar lengths, in an order that seed and epoch fix."""
 
-    def __init__(self, rows: datasets.Dataset, batch_tokens: int, seed: int) -> None:
+    def __init__(
+        self,
+        rows: datasets.Dataset,
+        batch_tokens: int,
+        seed: int,
+        resegment: Callable[[Ids, int], list[int]] | None = None,
+    ) -> None:
         """
         Args:
             rows: from `encode_split`; read from the memory map, batch by batch.
             batch_tokens: most real target tokens in a batch, EOS counted; a longer row is a batch of its own.
+            resegment: cuts a row's ids anew, given a seed of its own for each row and epoch (BPE-dropout);
+                batches then hold a little more than batch_tokens.
         """
         if not len(rows):
             raise ValueError(
@@ -158,7 +166,7 @@ class BatchSampler:
         if rows._indices is not None:
             rows = rows.flatten_indices()
         self._src, self._tgt = _Ragged(rows.data.column("src_ids")), _Ragged(rows.data.column("tgt_ids"))
-        self._batch_tokens, self._seed = batch_tokens, seed
+        self._batch_tokens, self._seed, self._resegment = batch_tokens, seed, resegment
         self._plan: tuple[int, Ints, Ints] | None = None
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
@@ -166,7 +174,11 @@ class BatchSampler:
         order, bounds = self._planned(epoch)
         for first, last in bounds[start:]:
             chosen = order[first:last]
-            yield Batch.from_pairs(self._src.take(chosen), self._tgt.take(chosen))
+            sides: list[Sequence[Ids]] = [self._src.take(chosen), self._tgt.take(chosen)]
+            if self._resegment is not None:
+                rng = np.random.default_rng([self._seed, epoch, int(first)])
+                sides = [[self._resegment(ids, int(rng.integers(2**32))) for ids in side] for side in sides]
+            yield Batch.from_pairs(*sides)
 
     def num_batches(self, epoch: int) -> int:
         """Batches in an epoch; epochs differ a little."""

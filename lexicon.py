@@ -58,14 +58,15 @@ class Verb(NamedTuple):
 # kind: French:gender:English, each with "/plural" where the rule does not give it.
 _NOUNS = """
 family: mère:f:mother, père:m:father, frère:m:brother, sœur:f:sister, fils/fils:m:son, fille:f:daughter
-family: oncle:m:uncle, tante:f:aunt, cousin:m:cousin, mari:m:husband, femme:f:wife/wives, neveu:m:nephew
+family: oncle:m:uncle, tante:f:aunt, cousin:m:cousin, femme:f:wife/wives, neveu:m:nephew
 family: nièce:f:niece, grand-père/grands-pères:m:grandfather, grand-mère/grands-mères:f:grandmother
 family: voisin:m:neighbour, ami:m:friend, collègue:m:colleague
 worker: médecin:m:doctor, infirmière:f:nurse, professeur:m:teacher, étudiant:m:student, avocat:m:lawyer
 worker: boulanger:m:baker, vendeur:m:salesman/salesmen, vendeuse:f:saleswoman/saleswomen, serveur:m:waiter
 worker: serveuse:f:waitress, facteur:m:postman/postmen, ingénieur:m:engineer, dentiste:m:dentist
 worker: policier:m:policeman/policemen, journaliste:m:journalist, chanteuse:f:singer, acteur:m:actor
-worker: actrice:f:actress, directrice:f:headmistress, directeur:m:headmaster, pilote:m:pilot, agriculteur:m:farmer
+worker: actrice:f:actress, directrice:f:headmistress, directeur:m:headmaster, pilote:m:pilot,
+    agriculteur:m:farmer
 worker: mécanicien:m:mechanic, coiffeuse:f:hairdresser, pharmacien:m:pharmacist, secrétaire:f:secretary
 worker: chauffeur:m:driver, musicien:m:musician, architecte:m:architect, danseuse:f:dancer, boucher:m:butcher
 someone: client:m:customer, touriste:m:tourist, garçon:m:boy, dame:f:lady, homme:m:man/men, élève:m:pupil
@@ -97,7 +98,8 @@ mail: lettre:f:letter, message:m:message, courriel:m:email
 card: carte postale/cartes postales:f:postcard, invitation:f:invitation
 stationery: stylo:m:pen, crayon:m:pencil, cahier:m:notebook, gomme:f:rubber, règle:f:ruler
 stationery: enveloppe:f:envelope, feutre:m:felt-tip pen
-belonging: clé:f:key, téléphone:m:phone, sac:m:bag, valise:f:suitcase, parapluie:m:umbrella, passeport:m:passport
+belonging: clé:f:key, téléphone:m:phone, sac:m:bag, valise:f:suitcase, parapluie:m:umbrella,
+    passeport:m:passport
 belonging: portefeuille:m:wallet, montre:f:watch, bague:f:ring, appareil photo/appareils photo:m:camera
 belonging: sac à dos/sacs à dos:m:backpack, collier:m:necklace, serviette:f:towel, briquet:m:lighter
 machine: ordinateur:m:computer, radio:f:radio, télévision:f:television, lampe:f:lamp, réfrigérateur:m:fridge
@@ -122,7 +124,8 @@ place: restaurant:m:restaurant, hôtel:m:hotel, cinéma:m:cinema, théâtre:m:th
 place: mairie:f:town hall, piscine:f:swimming pool, université:f:university, librairie:f:bookshop
 place: boucherie:f:butcher's shop, école:f:school, zoo:m:zoo, boutique:f:boutique
 sight: château:m:castle, église:f:church, tour:f:tower, pont:m:bridge, cathédrale:f:cathedral, palais:m:palace
-room: cuisine:f:kitchen, salon:m:living room, chambre:f:bedroom, garage:m:garage, salle à manger/salles à manger:f:dining room
+room: cuisine:f:kitchen, salon:m:living room, chambre:f:bedroom, garage:m:garage, salle à manger/salles à
+    manger:f:dining room
 room: salle de bains/salles de bains:f:bathroom, cave:f:cellar, grenier:m:attic, entrée:f:hall
 building: maison:f:house, appartement:m:flat, studio:m:studio flat, chalet:m:chalet
 area: village:m:village, ville:f:town, quartier:m:neighbourhood, rue:f:street, île:f:island
@@ -147,12 +150,16 @@ toy: ballon:m:ball, jouet:m:toy, cadeau:m:present, poupée:f:doll, cerf-volant/c
 
 # French m[/f[/m plural[/f plural]]]:English:b(efore) or a(fter) the noun:kinds it may describe.
 _ADJECTIVES = """
-petit:small:b:plant belonging machine furniture dish cutlery opening vehicle pet farm place room building area flower toy textile
+petit:small:b:plant belonging machine furniture dish cutlery opening vehicle pet farm place room building
+    area flower toy textile
 gros/grosse:fat:b:pet farm
 grand:big:b:plant machine furniture dish cutlery opening vehicle room building place textile
-beau/belle/beaux/belles/bel:beautiful:b:plant clothes belonging furniture pet farm building area flower art sight textile
-nouveau/nouvelle/nouveaux/nouvelles/nouvel:new:b:clothes pair book writing belonging machine furniture vehicle paper toy place
-vieux/vieille/vieux/vieilles/vieil:old:b:clothes pair book writing belonging machine furniture vehicle building sight
+beau/belle/beaux/belles/bel:beautiful:b:plant clothes belonging furniture pet farm building area flower
+    art sight textile
+nouveau/nouvelle/nouveaux/nouvelles/nouvel:new:b:clothes pair book writing belonging machine furniture
+    vehicle paper toy place
+vieux/vieille/vieux/vieilles/vieil:old:b:clothes pair book writing belonging machine furniture vehicle
+    building sight
 joli:pretty:b:clothes pair flower art room building dish cutlery area textile toy
 bon/bonne:good:b:food snack_food snack cake fruit hot_drink cold_drink book writing show
 mauvais:bad:b:food snack cake hot_drink cold_drink book writing show
@@ -240,7 +247,8 @@ taste|goûter|the:food the:snack_food the:cake|.|restaurant
 prepare|préparer|food snack cake hot_drink the:event|.|restaurant
 serve|servir|food snack hot_drink cold_drink|restaurant|restaurant
 cut/cut/cut|couper|the:vegetable the:cake|.|restaurant
-buy/bought/bought|acheter|food snack_food fruit vegetable snack staple seasoning cold_drink stationery flower cake|shop|shops
+buy/bought/bought|acheter|food snack_food fruit vegetable snack staple seasoning cold_drink stationery
+    flower cake|shop|shops
 buy/bought/bought|acheter|clothes pair book belonging machine furniture vehicle toy textile plant card|.|shops
 sell/sold/sold|vendre|clothes pair fruit vegetable book flower snack_food|market|shops
 sell/sold/sold|vendre|building furniture vehicle machine farm|.|shops
@@ -338,7 +346,8 @@ admire|admirer|the:art the:sight the:flower|.|travel
 rent|louer|vehicle building|town|travel
 feed/fed/fed|nourrir|the:pet the:farm|.|home
 water|arroser|the:flower the:plant|.|home
-like|aimer|gen:food gen:snack_food gen:hot_drink gen:fruit gen:vegetable gen:pet gen:farm gen:subject|!|restaurant
+like|aimer|gen:food gen:snack_food gen:hot_drink gen:fruit gen:vegetable gen:pet gen:farm
+    gen:subject|!|restaurant
 hate|détester|gen:food gen:snack_food gen:hot_drink gen:fruit gen:vegetable gen:subject|!|restaurant
 know/knew/known|connaître|person the:area city|!|greetings
 have/had/had|avoir|pet farm vehicle belonging machine|!|home
@@ -381,7 +390,8 @@ appeler: appelle appelles appelle appelons appelez appellent; appelé; appeller
 """
 
 # English|French with its preposition; what "to", "in" or "at" becomes depends on the country.
-COUNTRIES = """France|en France; Germany|en Allemagne; Spain|en Espagne; Italy|en Italie; England|en Angleterre
+COUNTRIES = """France|en France; Germany|en Allemagne; Spain|en Espagne; Italy|en Italie
+England|en Angleterre
 Belgium|en Belgique; Switzerland|en Suisse; Canada|au Canada; Portugal|au Portugal; Japan|au Japon
 China|en Chine; Brazil|au Brésil; Ireland|en Irlande; Greece|en Grèce; Norway|en Norvège; Morocco|au Maroc"""
 CITIES = """Paris|Paris; London|Londres; Lyon|Lyon; Marseille|Marseille; Bordeaux|Bordeaux; Lille|Lille
@@ -390,8 +400,10 @@ Madrid|Madrid; Lisbon|Lisbonne; Montreal|Montréal; Vienna|Vienne; Athens|Athèn
 LANGUAGE_NAMES = """French|français; English|anglais; German|allemand; Spanish|espagnol; Italian|italien
 Russian|russe; Japanese|japonais; Chinese|chinois; Portuguese|portugais; Arabic|arabe"""
 GAMES = "football|le football; tennis|le tennis; cards|les cartes; chess|les échecs; basketball|le basket"
-INSTRUMENTS = "the piano|le piano; the guitar|la guitare; the violin|le violon; the flute|la flûte; the drums|la batterie"
-DAYS = "Monday|lundi; Tuesday|mardi; Wednesday|mercredi; Thursday|jeudi; Friday|vendredi; Saturday|samedi; Sunday|dimanche"
+INSTRUMENTS = """the piano|le piano; the guitar|la guitare; the violin|le violon; the flute|la flûte
+the drums|la batterie"""
+DAYS = """Monday|lundi; Tuesday|mardi; Wednesday|mercredi; Thursday|jeudi; Friday|vendredi
+Saturday|samedi; Sunday|dimanche"""
 MONTHS = """January|janvier; February|février; March|mars; April|avril; May|mai; June|juin; July|juillet
 August|août; September|septembre; October|octobre; November|novembre; December|décembre"""
 SEASONS = "in spring|au printemps; in summer|en été; in autumn|en automne; in winter|en hiver"
@@ -411,6 +423,11 @@ ASPIRATED = (
     "hambourg",
     "onzième",
 )
+
+
+def table_lines(table: str) -> list[str]:
+    """The lines of a table; an indented line goes on with the one above."""
+    return table.strip().replace("\n    ", " ").splitlines()
 
 
 def french_plural(noun: str) -> str:
@@ -479,7 +496,7 @@ def _regular_french(infinitive: str) -> tuple[list[str], str, str]:
 def french_forms(infinitive: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str]:
     """Present, imperfect, future (six forms each) and past participle of a French verb."""
     stem = ""
-    for line in _IRREGULAR.strip().splitlines():
+    for line in table_lines(_IRREGULAR):
         name, _, parts = line.partition(": ")
         if name == infinitive:
             forms, participle, future, *rest = (part.strip() for part in parts.split(";"))
@@ -545,11 +562,11 @@ def _parse_verb(line: str) -> Verb:
 
 NOUNS = tuple(
     _parse_noun(entry, line.partition(": ")[0])
-    for line in _NOUNS.strip().splitlines()
+    for line in table_lines(_NOUNS)
     for entry in line.partition(": ")[2].split(", ")
 )
-ADJECTIVES = tuple(_parse_adjective(line) for line in _ADJECTIVES.strip().splitlines())
-VERBS = tuple(_parse_verb(line) for line in _VERBS.strip().splitlines())
+ADJECTIVES = tuple(_parse_adjective(line) for line in table_lines(_ADJECTIVES))
+VERBS = tuple(_parse_verb(line) for line in table_lines(_VERBS))
 NOUNS_BY_KIND: dict[str, tuple[Noun, ...]] = {
     kind: tuple(n for n in NOUNS if n.kind == kind) for kind in dict.fromkeys(n.kind for n in NOUNS)
 }

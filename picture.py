@@ -45,11 +45,11 @@ def draw_attention(source: Sequence[str], target: Sequence[str], weights: Tensor
     axes = figure.add_axes((left / width, bottom / height, S * cell / width, T * cell / height))
     image = axes.imshow(weights.float().numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
 
+    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0, pad=4)
     axes.set_xticks(range(S), columns, rotation=45, ha="left", rotation_mode="anchor")
     axes.set_yticks(range(T), rows)
     for text in axes.get_xticklabels() + axes.get_yticklabels():
         text.set(color=INK, fontsize=size, fontfamily=_fonts(), parse_math=False)
-    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0, pad=4)
     axes.set_xticks([i + 0.5 for i in range(S - 1)], minor=True)
     axes.set_yticks([i + 0.5 for i in range(T - 1)], minor=True)
     axes.tick_params(which="minor", length=0)

@@ -12,20 +12,18 @@ from pathlib import Path
 from types import FrameType
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from datasets import Dataset
 
 import checkpoint
 import runtime
 from checkpoint import TrainState
 from config import Config, DecodeConfig, TrainConfig, parse_args, recipe
-from corpus import Splits, read_splits
-from dataset import Batch, BatchSampler, encode_split
-from model import Transformer
+from corpus import Splits, read_splits, texts
+from dataset import Batch, BatchSampler, Ids, encode_split
+from learner import Learner
 from reporting import Reporter, write_card
 from scores import Score, quick_score, score
-from tokenizer import PAD_ID, Tokenizer
+from tokenizer import Tokenizer
 from translator import Translator
 
 DESCRIPTION = """Train a translator and leave it in a model folder.
@@ -78,85 +76,6 @@ def progress_of(step: int, elapsed_s: float, config: TrainConfig) -> float:
     return min(1.0, max(by_steps, by_time))
 
 
-def loss_sum(model: Transformer, batch: Batch, label_smoothing: float) -> Tensor:
-    """Label-smoothed cross-entropy summed over the real target tokens of a batch, float32 scalar."""
-    is_real = batch.tgt_out != PAD_ID
-    logits = model(batch.src, batch.src_mask, batch.tgt_in, batch.tgt_mask, is_real)
-    target = batch.tgt_out[is_real]
-    return F.cross_entropy(logits.float(), target, label_smoothing=label_smoothing, reduction="sum")
-
-
-class Learner:
-    """The model with its optimizer and averaged weights: one call a step, one dictionary for a checkpoint."""
-
-    def __init__(self, model: Transformer, config: TrainConfig, device: torch.device) -> None:
-        self.model, self.config, self.device = model.to(device), config, device
-        self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema_decay))
-        self.average.requires_grad_(False)
-        matrices = [p for p in model.parameters() if p.dim() > 1]
-        vectors = [p for p in model.parameters() if p.dim() == 1]
-        groups = [
-            {"params": matrices, "weight_decay": config.weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
-        ]
-        self.optimizer = torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
-        self.dtype = runtime.autocast_dtype(device, config.mixed_precision)
-
-    def step(self, batches: list[Batch], lr: float) -> tuple[Tensor, Tensor]:
-        """Learn from micro-batches as if they were one; returns loss per token and gradient norm, scalars."""
-        num_tokens = sum(batch.num_tokens for batch in batches)
-        total = torch.zeros((), device=self.device)
-        for batch in batches:
-            on_device = batch.to(self.device)
-            with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-                loss = loss_sum(self.model, on_device, self.config.label_smoothing) / num_tokens
-            loss.backward()
-            total += loss.detach()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        self.average.update_parameters(self.model)
-        return total, norm
-
-    @property
-    def averaged(self) -> Transformer:
-        """The model with averaged weights, which is validated and kept."""
-        assert isinstance(self.average.module, Transformer)
-        return self.average.module
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Everything that an exact resume needs beside TrainState."""
-        state = {f"model.{n}": p for n, p in checkpoint.weights(self.model).items()}
-        state |= {f"average.{n}": p for n, p in checkpoint.weights(self.averaged).items()}
-        names: dict[Tensor, str] = {p: n for n, p in self.model.named_parameters()}
-        for parameter, values in self.optimizer.state.items():
-            state |= {f"optimizer.{names[parameter]}.{k}": v for k, v in values.items()}
-        state["num_averaged"] = self.average.n_averaged
-        state["rng.cpu"] = torch.get_rng_state()
-        if self.device.type == "cuda":
-            state["rng.cuda"] = torch.cuda.get_rng_state(self.device)
-        return state
-
-    def restore(self, state: dict[str, Tensor], source: Path) -> None:
-        """Go back to what `tensors` returned."""
-
-        def part(prefix: str) -> dict[str, Tensor]:
-            return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
-
-        checkpoint.copy_weights(self.model, part("model."), source)
-        checkpoint.copy_weights(self.averaged, part("average."), source)
-        for name, parameter in self.model.named_parameters():
-            self.optimizer.state[parameter] = {
-                k: t if k == "step" else t.to(self.device) for k, t in part(f"optimizer.{name}.").items()
-            }
-        self.average.n_averaged.copy_(state["num_averaged"])
-        torch.set_rng_state(state["rng.cpu"])
-        if self.device.type == "cuda" and "rng.cuda" in state:
-            torch.cuda.set_rng_state(state["rng.cuda"], self.device)
-
-
 class StopRequest:
     """Ctrl-C or SIGTERM asks the loop to save and stop; a second one stops at once."""
 
@@ -184,10 +103,16 @@ def batches_from(sampler: BatchSampler, state: TrainState, accumulate: int) -> I
 class Validator:
     """Scores the averaged weights on decoded text and keeps the best ones."""
 
-    def __init__(
-        self, learner: Learner, tokenizer: Tokenizer, config: Config, pairs: tuple[list[str], list[str]]
-    ) -> None:
-        self.learner, (self.sources, self.references), self.tgt = learner, pairs, config.data.tgt
+    def __init__(self, learner: Learner, tokenizer: Tokenizer, config: Config, rows: Dataset) -> None:
+        """
+        Args:
+            rows: columns src and tgt; the first 1,000 are used.
+        """
+        chosen = rows[:VALIDATION_ROWS]
+        self.sources, self.references = list(chosen["src"]), list(chosen["tgt"])
+        has_words = (text for text in self.sources if any(map(str.isalpha, text)))
+        self.pictured = next(has_words, "1")
+        self.learner, self.tgt = learner, config.data.tgt
         self.translator = Translator(
             learner.averaged,
             tokenizer,
@@ -204,7 +129,7 @@ class Validator:
             checkpoint.save_weights(path, self.learner.averaged)
         else:
             state.bad_validations += 1
-        picture = self.translator.attention(self.sources[0])
+        picture = self.translator.attention(self.pictured)
         values = {"bleu": bleu, "chrf": chrf}
         reporter.log_validation(state, values, translations[:NUM_SAMPLES], picture)
 
@@ -316,6 +241,22 @@ def _prepare_resume(
     return final, splits, path
 
 
+def make_sampler(rows: Dataset, tokenizer: Tokenizer, config: Config) -> BatchSampler:
+    """Batches of the training rows, with BPE-dropout if it is asked for."""
+    cfg, dropout = config.train, config.train.bpe_dropout
+
+    def resegment(ids: Ids, seed: int) -> list[int]:
+        whole = [int(i) for i in ids]
+        cut = tokenizer.encode(tokenizer.decode(whole), dropout=dropout, seed=seed)
+        return cut if len(cut) < config.data.max_length else whole
+
+    sampler = BatchSampler(rows, cfg.batch_tokens // cfg.accumulate, cfg.seed, resegment if dropout else None)
+    padding = sampler.padding(0)
+    shares = f"{padding.src:.1%} of source and {padding.tgt:.1%} of target positions are padding"
+    print(f"{sampler.num_batches(0):,} batches an epoch; {shares}")
+    return sampler
+
+
 def main(args: list[str] | None = None) -> None:
     """The command."""
     cmd = parse_args(TrainCommand, args=args, description=DESCRIPTION)
@@ -323,35 +264,28 @@ def main(args: list[str] | None = None) -> None:
     cmd, splits, path = prepare_run(cmd, args)
     config = Config(cmd.data, cmd.model, cmd.train)
     runtime.setup(cmd.run.threads, config.train.seed)
-    is_resumed = cmd.run.resume is not None
-    if is_resumed:
-        tokenizer = Tokenizer.load(path / "tokenizer.json")
+    if cmd.run.resume is None:
+        tokenizer = Tokenizer.train(texts(splits["train"]), config.model.vocab_size)
     else:
-        texts = (
-            text for batch in splits["train"].iter(1_000) for side in ("src", "tgt") for text in batch[side]
-        )
-        tokenizer = Tokenizer.train(texts, config.model.vocab_size)
+        tokenizer = Tokenizer.load(path / "tokenizer.json")
     rows = encode_split(splits["train"], tokenizer, config.data.max_length, splits.report)
     print(splits.report)
+    sampler = make_sampler(rows, tokenizer, config)
     model = checkpoint.build(config.model, tokenizer.vocab_size, config.data.max_length)
     learner, state = Learner(model, config.train, device), TrainState()
-    if is_resumed:
+    if checkpoint.checkpoints(path):
         state, tensors = checkpoint.load_state(path)
         learner.restore(tensors, path)
     checkpoint.create(path, config, tokenizer, splits.fingerprint)
-    runtime.write_atomic(
-        path / "data.json", json.dumps(splits.report.to_json(), indent=2, ensure_ascii=False) + "\n"
-    )
-    parameters = sum(p.numel() for p in model.parameters())
-    sizes = f"{len(rows):,} training pairs, {tokenizer.vocab_size:,} subwords, {parameters:,} parameters"
-    print(f"{sizes}, on {device} with {torch.get_num_threads()} threads")
-    sampler = BatchSampler(rows, config.train.batch_tokens // config.train.accumulate, config.train.seed)
-    validation = splits["validation"].select(range(min(VALIDATION_ROWS, len(splits["validation"]))))
-    validate = Validator(learner, tokenizer, config, (list(validation["src"]), list(validation["tgt"])))
+    report = json.dumps(splits.report.to_json(), indent=2, ensure_ascii=False)
+    runtime.write_atomic(path / "data.json", report + "\n")
+    sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
+    print(f"training on {sizes}, {device} with {torch.get_num_threads()} threads, from step {state.step}")
+    validate = Validator(learner, tokenizer, config, splits["validation"])
     reporter = Reporter(path, config, state)
     train(learner, sampler, validate, config.train, path, state, reporter)
     reporter.close()
-    finish(path, splits, config, state, len(rows), parameters)
+    finish(path, splits, config, state, len(rows), learner.num_parameters)
 
 
 def finish(

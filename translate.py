@@ -47,7 +47,7 @@ class TranslateConfig:
     """Model folder; the newest finished one in runs/ by default."""
     n_best: int = 1
     """Translations of each line, at most --beam; more than one as: line, tab, rank, tab, score, tab, text."""
-    json: tyro.conf.UseCounterAction[int] = 0  # a flag without a value
+    json: bool = False
     """Print one object a line: source, translation, score, candidates, warnings (otherwise on stderr)."""
     attention: Path | None = None
     """Draw where the model looked (.png, .svg, .pdf), for the first sentence of a single text."""

@@ -144,7 +144,7 @@ class Translator:
         """Cross-attention between the first sentence of a text and its translation.
 
         Args:
-            layer: which of the decoder's layers; -1 is the last.
+            layer: which of the decoder's layers; in the last, -1, most names look at themselves.
         """
         sources: dict[str, list[int]] = {}
         for _ in self._parts(text, sources, []):

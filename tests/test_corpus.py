@@ -510,3 +510,15 @@ def test_hashing_for_splits_does_not_use_numpy_randomness():
     assert (
         corpus._mix(hashes, 0).tolist() == corpus._mix(hashes, 0).tolist() != corpus._mix(hashes, 1).tolist()
     )
+
+
+@pytest.mark.parametrize(
+    "counts", [(1, 1, 100), (1, 100, 100), (100, 100, 100), (2, 1, 1, 1), (1, 1, 1, 100)]
+)
+def test_no_split_is_empty_when_a_few_sentences_make_up_the_corpus(tmp_path, counts):
+    rows = [(f"sentence {i}", f"Satz {j}") for i, count in enumerate(counts) for j in range(count)]
+    for seed in range(5):
+        splits = read(write_jsonl(tmp_path / "a.jsonl", rows), data_seed=seed)
+        sides = [set(splits[split]["src"]) for split in ("train", "validation", "test")]
+        assert all(sides) and sum(map(len, sides)) == len(counts)
+        assert len(splits["train"]) >= max(counts)

@@ -16,12 +16,14 @@ import safetensors.torch
 import torch
 
 import checkpoint
+import learner
 import train
 from checkpoint import TrainState
 from config import TrainConfig
 from dataset import Batch
+from learner import Learner, loss_sum
 from model import build_transformer
-from train import Learner, learning_rate, loss_sum, progress_of
+from train import learning_rate, progress_of
 
 ROOT = Path(train.__file__).parent
 SMALL = (
@@ -79,12 +81,12 @@ PAIRS = [([3, 4, 5], [6, 7]), ([8], [9, 10, 11, 12, 13, 14]), ([3, 9, 9, 9, 9, 4
 
 
 def gradients(micro_batches):
-    learner = Learner(tiny_model(), TrainConfig(clip_norm=1e9), torch.device("cpu"))
+    mine = Learner(tiny_model(), TrainConfig(clip_norm=1e9), torch.device("cpu"))
     seen = {}
-    learner.optimizer.register_step_pre_hook(
-        lambda *_: seen.update({n: p.grad.clone() for n, p in learner.model.named_parameters()})
+    mine.optimizer.register_step_pre_hook(
+        lambda *_: seen.update({n: p.grad.clone() for n, p in mine.model.named_parameters()})
     )
-    loss, _ = learner.step(micro_batches, 1e-3)
+    loss, _ = mine.step(micro_batches, 1e-3)
     return loss, seen
 
 
@@ -142,14 +144,14 @@ def test_the_budget_that_ends_first_counts():
 
 
 def test_averaged_weights_follow_their_decay():
-    learner = Learner(tiny_model(), TrainConfig(ema_decay=0.75), torch.device("cpu"))
+    mine = Learner(tiny_model(), TrainConfig(ema_decay=0.75), torch.device("cpu"))
     name = "encoder.layers.0.feed_forward_block.linear_1.weight"
     history = []
     for _ in range(3):
-        learner.step([batch(PAIRS)], 1e-2)
-        history.append(dict(learner.model.named_parameters())[name].detach().clone())
+        mine.step([batch(PAIRS)], 1e-2)
+        history.append(dict(mine.model.named_parameters())[name].detach().clone())
     expected = 0.75 * (0.75 * history[0] + 0.25 * history[1]) + 0.25 * history[2]
-    torch.testing.assert_close(dict(learner.averaged.named_parameters())[name], expected)
+    torch.testing.assert_close(dict(mine.averaged.named_parameters())[name], expected)
 
 
 def test_a_restored_learner_takes_the_same_next_step():
@@ -158,8 +160,8 @@ def test_a_restored_learner_takes_the_same_next_step():
     state = {name: tensor.clone() for name, tensor in first.tensors().items()}
     second = Learner(build_transformer(20, 20, 12, 12, 16, 1, 2, 0.0, 32), TrainConfig(), torch.device("cpu"))
     second.restore(copy.deepcopy(state), Path("state"))
-    for learner in (first, second):
-        learner.step([batch(PAIRS)], 1e-2)
+    for mine in (first, second):
+        mine.step([batch(PAIRS)], 1e-2)
     for name, tensor in first.tensors().items():
         assert torch.equal(tensor, second.tensors()[name]), name
 
@@ -257,14 +259,14 @@ def test_the_time_budget_ends_the_run(run):
 
 
 def test_a_loss_that_is_not_finite_names_step_and_checkpoint(run, monkeypatch):
-    real = train.loss_sum
+    real = learner.loss_sum
     calls = []
 
     def poisoned(*args):
         calls.append(1)
         return real(*args) * (math.nan if len(calls) > 12 else 1.0)
 
-    monkeypatch.setattr(train, "loss_sum", poisoned)
+    monkeypatch.setattr(learner, "loss_sum", poisoned)
     with pytest.raises(ValueError, match=r"not finite at step 15: loss nan.*checkpoints/000010.*lower --lr"):
         run("--max-steps", 30)
 
@@ -343,8 +345,8 @@ def command(*args, cwd, **options):
 def test_a_copy_task_is_learned_through_the_command_line(tmp_path):
     corpus = write_copy_corpus(tmp_path / "copy.jsonl", 3_000)
     settings = (
-        f"--dataset {corpus} --src en --tgt de --d-model 64 --num-heads 4 --num-layers 1 --num-decoder-layers 1 "
-        "--d-ff 128 --dropout 0 --batch-tokens 600 --lr 3e-3 --warmup-steps 50 --max-steps 400 --threads 1"
+        f"--dataset {corpus} --src en --tgt de --d-model 64 --num-heads 4 --num-layers 1 "
+        "--num-decoder-layers 1 --d-ff 128 --dropout 0 --batch-tokens 600 --lr 3e-3 --warmup-steps 50 --max-steps 400 --threads 1"
     ).split()
     trained = command(ROOT / "train.py", *settings, "--vocab-size", 300, "--out", "copy", cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr

@@ -399,6 +399,8 @@ def test_the_attention_picture_can_be_drawn_for_any_token() -> None:
     labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
     assert labels[:3] == ["Two-", "bush-", "es-"] and labels[4:] == ["$x$", "\\xc3", "␣", "end"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["␣", "Zwei", "end"]
+    shown = figure.axes[0].get_xticklabels() + figure.axes[0].get_yticklabels()
+    assert len(shown) == 11 and not any(label.get_parse_math() for label in shown)  # "$x$" is no formula
     figure.canvas.draw()
 
 

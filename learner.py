@@ -1,0 +1,99 @@
+"""One step of learning: loss, gradients, optimizer, averaged weights; all of it as tensors for a checkpoint."""
+
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+import checkpoint
+import runtime
+from config import TrainConfig
+from dataset import Batch
+from model import Transformer
+from tokenizer import PAD_ID
+
+
+def loss_sum(model: Transformer, batch: Batch, label_smoothing: float) -> Tensor:
+    """Label-smoothed cross-entropy summed over the real target tokens of a batch, float32 scalar."""
+    is_real = batch.tgt_out != PAD_ID
+    logits = model(batch.src, batch.src_mask, batch.tgt_in, batch.tgt_mask, is_real)
+    target = batch.tgt_out[is_real]
+    return F.cross_entropy(logits.float(), target, label_smoothing=label_smoothing, reduction="sum")
+
+
+class Learner:
+    """The model with its optimizer and averaged weights: one call a step, one dictionary for a checkpoint."""
+
+    def __init__(self, model: Transformer, config: TrainConfig, device: torch.device) -> None:
+        self.model, self.config, self.device = model.to(device), config, device
+        self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema_decay))
+        self.average.requires_grad_(False)
+        matrices = [p for p in model.parameters() if p.dim() > 1]
+        vectors = [p for p in model.parameters() if p.dim() == 1]
+        groups = [
+            {"params": matrices, "weight_decay": config.weight_decay},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
+        self.optimizer = torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.dtype = runtime.autocast_dtype(device, config.mixed_precision)
+
+    def step(self, batches: list[Batch], lr: float) -> tuple[Tensor, Tensor]:
+        """Learn from micro-batches as if they were one; returns loss per token and gradient norm, scalars."""
+        num_tokens = sum(batch.num_tokens for batch in batches)
+        total = torch.zeros((), device=self.device)
+        for batch in batches:
+            on_device = batch.to(self.device)
+            with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+                loss = loss_sum(self.model, on_device, self.config.label_smoothing) / num_tokens
+            loss.backward()
+            total += loss.detach()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.average.update_parameters(self.model)
+        return total, norm
+
+    @property
+    def num_parameters(self) -> int:
+        """Weights, tied ones once."""
+        return sum(p.numel() for p in self.model.parameters())
+
+    @property
+    def averaged(self) -> Transformer:
+        """The model with averaged weights, which is validated and kept."""
+        assert isinstance(self.average.module, Transformer)
+        return self.average.module
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that an exact resume needs beside TrainState."""
+        state = {f"model.{n}": p for n, p in checkpoint.weights(self.model).items()}
+        state |= {f"average.{n}": p for n, p in checkpoint.weights(self.averaged).items()}
+        names: dict[Tensor, str] = {p: n for n, p in self.model.named_parameters()}
+        for parameter, values in self.optimizer.state.items():
+            state |= {f"optimizer.{names[parameter]}.{k}": v for k, v in values.items()}
+        state["num_averaged"] = self.average.n_averaged
+        state["rng.cpu"] = torch.get_rng_state()
+        if self.device.type == "cuda":
+            state["rng.cuda"] = torch.cuda.get_rng_state(self.device)
+        return state
+
+    def restore(self, state: dict[str, Tensor], source: Path) -> None:
+        """Go back to what `tensors` returned."""
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+
+        checkpoint.copy_weights(self.model, part("model."), source)
+        checkpoint.copy_weights(self.averaged, part("average."), source)
+        for name, parameter in self.model.named_parameters():
+            self.optimizer.state[parameter] = {
+                k: t if k == "step" else t.to(self.device) for k, t in part(f"optimizer.{name}.").items()
+            }
+        self.average.n_averaged.copy_(state["num_averaged"])
+        torch.set_rng_state(state["rng.cpu"])
+        if self.device.type == "cuda" and "rng.cuda" in state:
+            torch.cuda.set_rng_state(state["rng.cuda"], self.device)
