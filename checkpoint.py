@@ -4,7 +4,6 @@ Weights are safetensors, the rest is JSON. Files and checkpoints appear whole or
 """
 
 import json
-import os
 import platform
 import shutil
 import sys
@@ -208,7 +207,7 @@ def save_state(path: Path, state: TrainState, tensors: dict[str, Tensor], keep: 
         runtime.write_atomic(temporary / "state.safetensors", safetensors.torch.save(cpu))
         runtime.write_atomic(temporary / "state.json", json.dumps(to_json(state), indent=2) + "\n")
         shutil.rmtree(final, ignore_errors=True)
-        os.replace(temporary, final)
+        temporary.replace(final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

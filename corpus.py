@@ -127,7 +127,7 @@ def read_splits(config: DataConfig) -> Splits:
         digest.update(scan.pair_hash.data)
     for positions in (kept, *taken.values()):
         digest.update(positions.data)
-    splits = {"train": train.cleaned.select(kept).select_columns(["src", "tgt", "row"]), **others}
+    splits = {"train": _keep(train.cleaned.select_columns(["src", "tgt", "row"]), kept), **others}
     return Splits({split: splits[split] for split in report}, report, digest.hexdigest())
 
 
@@ -239,6 +239,22 @@ def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitRepo
     return kept
 
 
+def _keep(rows: datasets.Dataset, positions: Ints) -> datasets.Dataset:
+    """The rows at these rising positions; unlike `select`, which holds them in a list, through the cache."""
+    if len(positions) == len(rows):
+        return rows
+    is_kept = np.zeros(len(rows) + 1, dtype=bool)
+    is_kept[positions + 1] = True
+    digest = hashlib.blake2b(rows._fingerprint.encode(), digest_size=16)
+    digest.update(is_kept.data)
+    return rows.filter(
+        lambda numbers: is_kept[numbers],
+        input_columns="row",
+        batched=True,
+        new_fingerprint=digest.hexdigest(),
+    )
+
+
 def _is_in(values: Ints, others: Ints) -> npt.NDArray[np.bool_]:
     """np.isin for few others: less memory, because the values are not sorted."""
     if not len(others):
@@ -264,24 +280,29 @@ def _carve(hashes: Ints, missing: Sequence[str], seed: int) -> dict[str, Ints]:
     Args:
         hashes: of the source sentences; more different ones than missing splits.
     """
+    if not missing:
+        return {}
     keys = _mix(hashes, seed)
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    counts = np.diff(starts, append=len(keys))
     size = min(CARVED_MAX, max(1, round(CARVED_SHARE * len(keys))))
-    # A sentence that fills a split alone ("Yes." 5,000 times) stays in training, unless there is no other.
-    queue, for_training = np.flatnonzero(counts <= size), 0
-    if len(queue) == len(counts):
-        for_training = 1
-    elif len(queue) < len(missing):
-        queue, for_training = np.argsort(counts, kind="stable"), 1
-    taken = {}
+    # The rows of the smallest keys nearly always do; grouping all rows takes memory that grows with them.
+    for num_near in (4 * size * len(missing), len(keys)):
+        is_all = num_near >= len(keys)
+        bound = keys.max() if is_all else np.partition(keys, num_near)[num_near]
+        near = np.flatnonzero(keys <= bound)
+        _, inverse, counts = np.unique(keys[near], return_inverse=True, return_counts=True)
+        # A sentence that fills a split alone ("Yes." 5,000 times) stays in training, unless all do that.
+        queue = np.flatnonzero(counts <= size)
+        if is_all or counts[queue].sum() > 2 * size * len(missing):
+            break
+    num_spared = 1 if is_all and len(queue) == len(counts) else 0
+    if len(queue) < len(missing):
+        queue, num_spared = np.argsort(counts, kind="stable"), 1
+    taken: dict[str, Ints] = {}
     for later, split in zip(reversed(range(len(missing))), missing, strict=True):
         wanted = np.searchsorted(np.cumsum(counts[queue]), size) + 1
-        num_sources = min(int(wanted), len(queue) - later - for_training)
+        num_sources = min(int(wanted), len(queue) - later - num_spared)
         chosen, queue = queue[:num_sources], queue[num_sources:]
-        taken[split] = np.sort(np.concatenate([order[starts[i] : starts[i] + counts[i]] for i in chosen]))
+        taken[split] = near[np.isin(inverse, chosen)]
     return taken
 
 
@@ -289,6 +310,7 @@ def _mix(hashes: Ints, seed: int) -> npt.NDArray[np.uint64]:
     """Another order for every seed. Source: the finaliser of SplitMix64, Steele et al. 2014."""
     salt = int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "little")
     z = hashes.view(np.uint64) ^ np.uint64(salt)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        z ^= z >> np.uint64(shift)
+        z *= np.uint64(factor)
+    return z

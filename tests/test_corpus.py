@@ -522,3 +522,20 @@ def test_no_split_is_empty_when_a_few_sentences_make_up_the_corpus(tmp_path, cou
         sides = [set(splits[split]["src"]) for split in ("train", "validation", "test")]
         assert all(sides) and sum(map(len, sides)) == len(counts)
         assert len(splits["train"]) >= max(counts)
+
+
+@pytest.mark.parametrize("repeats", [1, 3, 300])
+def test_a_large_corpus_gives_the_rows_of_the_smallest_keys(monkeypatch, repeats):
+    monkeypatch.setattr(corpus, "CARVED_MAX", 6)
+    # Every tenth sentence stands there more often; 300 times is more than a split holds.
+    sources = np.random.default_rng(0).integers(-(2**63), 2**63, 500)
+    hashes = np.concatenate([sources, np.repeat(sources[::10], repeats - 1)])
+    taken = corpus._carve(hashes, ["validation", "test"], seed=4)
+    counts = {source: repeats if i % 10 == 0 else 1 for i, source in enumerate(sources.tolist())}
+    queue = [s for s in sources[np.argsort(corpus._mix(sources, 4))].tolist() if counts[s] <= 6]
+    for split in ("validation", "test"):
+        expected: list[int] = []
+        while sum(counts[source] for source in expected) < 6:
+            expected.append(queue.pop(0))
+        assert set(hashes[taken[split]].tolist()) == set(expected)
+        assert len(taken[split]) == sum(counts[source] for source in expected)

@@ -120,7 +120,7 @@ class Scripted(torch.nn.Module):
         if not cache.prefixes:
             cache.prefixes = [()] * len(tgt)
         else:
-            cache.prefixes = [p + (t,) for p, t in zip(cache.prefixes, tgt[:, 0].tolist(), strict=True)]
+            cache.prefixes = [(*p, t) for p, t in zip(cache.prefixes, tgt[:, 0].tolist(), strict=True)]
         cache.length += 1
         rows = [self.table.get(p, {EOS: 1.0}) for p in cache.prefixes]
         logits = torch.zeros(len(rows), 1, self.vocab)

@@ -344,10 +344,9 @@ def command(*args, cwd, **options):
 
 def test_a_copy_task_is_learned_through_the_command_line(tmp_path):
     corpus = write_copy_corpus(tmp_path / "copy.jsonl", 3_000)
-    settings = (
-        f"--dataset {corpus} --src en --tgt de --d-model 64 --num-heads 4 --num-layers 1 "
-        "--num-decoder-layers 1 --d-ff 128 --dropout 0 --batch-tokens 600 --lr 3e-3 --warmup-steps 50 --max-steps 400 --threads 1"
-    ).split()
+    size = "--d-model 64 --num-heads 4 --num-layers 1 --num-decoder-layers 1 --d-ff 128 --dropout 0"
+    how = "--batch-tokens 600 --lr 3e-3 --warmup-steps 50 --max-steps 400 --threads 1 --src en --tgt de"
+    settings = ["--dataset", corpus, *size.split(), *how.split()]
     trained = command(ROOT / "train.py", *settings, "--vocab-size", 300, "--out", "copy", cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr
     scored = command(ROOT / "evaluate.py", "--model", "copy", "--json", "scores.json", cwd=tmp_path)
