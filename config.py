@@ -107,7 +107,8 @@ class TrainConfig:
     batch_tokens: int = 4_096
     """Target tokens per optimizer step, padding not counted."""
     accumulate: int = 1
-    """Micro-batches a step is split into, to save memory; the gradient stays the same."""
+    """Micro-batches a step is split into; the gradient stays the same. On a CPU as many as there are threads,
+    which then run side by side; elsewhere more of them save memory."""
     lr: float = 2e-3
     """Highest learning rate of AdamW."""
     schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
@@ -185,23 +186,42 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
 }
 
 
-def recipe(config: Config, num_pairs: int, has_accelerator: bool) -> tuple[Config, str]:
-    """Settings for a corpus and a time budget, and the reason in a sentence."""
-    preset, why = config.train.preset, "as asked"
-    if preset == "auto":
-        hours_per_million = (config.train.max_minutes or 60) / 60 / max(num_pairs / 1e6, 1e-6)
+# A micro-batch smaller than this spends more time around its matrix products than in them.
+MIN_MICRO_BATCH = 512
+
+
+def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) -> tuple[Config, str]:
+    """Settings for a corpus, a time budget and a machine, and the reason in a sentence.
+
+    Args:
+        config: of it, the data, the preset and the budget count.
+        workers: CPU threads.
+    """
+    train = config.train
+    name, why = train.preset, "as asked"
+    if name == "auto":
         if num_pairs < 100_000:
-            preset, why = "tiny", "fewer than 100,000 pairs"
-        elif not has_accelerator or num_pairs < 1_000_000 or hours_per_million < 0.2:
-            preset, why = "small", "a mid-sized corpus, or too little time or hardware for more"
+            name, why = "tiny", "fewer than 100,000 pairs"
+        elif has_accelerator and num_pairs >= 1_000_000:
+            name, why = "base", "a large corpus and an accelerator"
         else:
-            preset, why = "base", "a large corpus and an accelerator"
-    model, train = PRESETS[preset]
+            name, why = "small", "a mid-sized corpus, or no accelerator for a large one"
+    model, preset = PRESETS[name]
     # A subword should be met often enough to be learned: the vocabulary grows with the root of the corpus.
     vocab_size = min(32_000, max(1_000, round(36 * num_pairs**0.5, -3)))
-    model = replace(model, vocab_size=int(vocab_size))
-    chosen = Config(config.data, model, train)
-    return chosen, f"preset {preset} ({why}), at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"
+    schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
+    minutes = train.max_minutes
+    budget = f"{minutes or train.max_steps} {'minutes' if minutes else 'steps'}"
+    if minutes is None and train.max_steps is None:
+        if config.data.dataset.startswith("builtin:"):
+            minutes, budget = 5.0, "5 minutes, enough for the embedded corpus"
+        else:
+            schedule, budget = "inverse-sqrt", "no budget, so until validation no longer improves"
+    accumulate = 1 if has_accelerator else max(1, min(workers, preset.batch_tokens // MIN_MICRO_BATCH))
+    preset = replace(preset, schedule=schedule, max_minutes=minutes, accumulate=accumulate)
+    chosen = Config(config.data, replace(model, vocab_size=int(vocab_size)), preset)
+    size = f"at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"
+    return chosen, f"preset {name} ({why}), {size}, {schedule} schedule ({budget})"
 
 
 def parse_args(

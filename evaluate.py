@@ -43,6 +43,8 @@ class EvaluateConfig:
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     device: str = "auto"
     """cpu, cuda, mps …; auto takes an accelerator when there is one."""
+    threads: int | None = None
+    """CPU threads; all cores by default."""
     bootstrap: int = 1000
     """Resamples behind the 95 % intervals."""
     worst: int = 5
@@ -290,7 +292,8 @@ class _Set(NamedTuple):
 
 def _translate(path: Path, sources: Sequence[str], options: EvaluateConfig) -> System:
     # A row of a corpus is one unit, however many sentences it holds: so it was in training.
-    translator = Translator.load(path, device=options.device, split_sentences=False)
+    workers = runtime.start(options.threads)
+    translator = Translator.load(path, device=options.device, split_sentences=False, workers=workers)
     print(f"translating {len(sources):,} sentences with {path}", file=sys.stderr)
     start = time.perf_counter()
     translations = translator.translate(sources, decode=options.decode)

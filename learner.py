@@ -1,7 +1,10 @@
 """One step of learning: loss, gradients, optimizer, averaged weights; all of it as tensors for a checkpoint."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -11,7 +14,7 @@ import checkpoint
 import runtime
 from config import TrainConfig
 from dataset import Batch
-from model import Transformer
+from model import Transformer, dropout_from
 from tokenizer import PAD_ID
 
 
@@ -24,9 +27,15 @@ def loss_sum(model: Transformer, batch: Batch, label_smoothing: float) -> Tensor
 
 
 class Learner:
-    """The model with its optimizer and averaged weights: one call a step, one dictionary for a checkpoint."""
+    """The model with its optimizer and averaged weights: one call a step, one dictionary for a checkpoint.
 
-    def __init__(self, model: Transformer, config: TrainConfig, device: torch.device) -> None:
+    On a CPU the micro-batches of a step run side by side, each in a thread of its own: torch's own threads
+    share every single operation, and stall whenever another process takes one of the cores.
+    """
+
+    def __init__(
+        self, model: Transformer, config: TrainConfig, device: torch.device, workers: int = 1
+    ) -> None:
         self.model, self.config, self.device = model.to(device), config, device
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema_decay))
         self.average.requires_grad_(False)
@@ -38,24 +47,44 @@ class Learner:
         ]
         self.optimizer = torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.dtype = runtime.autocast_dtype(device, config.mixed_precision)
+        self.pool = ThreadPoolExecutor(workers if device.type == "cpu" else 1)
 
-    def step(self, batches: list[Batch], lr: float) -> tuple[Tensor, Tensor]:
-        """Learn from micro-batches as if they were one; returns loss per token and gradient norm, scalars."""
+    def step(self, batches: list[Batch], lr: float, step: int) -> tuple[Tensor, Tensor]:
+        """Learn from micro-batches as if they were one.
+
+        Args:
+            step: its number; with the seed, it fixes dropout.
+        Returns:
+            Loss per target token and gradient norm, scalars.
+        """
         num_tokens = sum(batch.num_tokens for batch in batches)
+        seeds = np.random.SeedSequence([self.config.seed, step]).generate_state(len(batches), np.uint64)
         total = torch.zeros((), device=self.device)
-        for batch in batches:
-            on_device = batch.to(self.device)
-            with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-                loss = loss_sum(self.model, on_device, self.config.label_smoothing) / num_tokens
-            loss.backward()
-            total += loss.detach()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        parameters = list(self.model.parameters())
+        # Summed in the order of the batches, whichever thread is first: the same run gives the same weights.
+        for loss, gradients in self.pool.map(self._gradients, batches, seeds.tolist()):
+            total += loss / num_tokens
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+        torch._foreach_div_([p.grad for p in parameters if p.grad is not None], num_tokens)
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.clip_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.average.update_parameters(self.model)
         return total, norm
+
+    def _gradients(self, batch: Batch, seed: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Loss summed over a micro-batch and its gradients."""
+        if self.device.type == "cpu":
+            dropout: AbstractContextManager[None] = dropout_from(torch.Generator().manual_seed(seed))
+        else:
+            dropout = nullcontext()
+            torch.manual_seed(seed)
+        with dropout, torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            loss = loss_sum(self.model, batch.to(self.device), self.config.label_smoothing)
+        return loss.detach(), torch.autograd.grad(loss, list(self.model.parameters()))
 
     @property
     def num_parameters(self) -> int:
@@ -76,9 +105,6 @@ class Learner:
         for parameter, values in self.optimizer.state.items():
             state |= {f"optimizer.{names[parameter]}.{k}": v for k, v in values.items()}
         state["num_averaged"] = self.average.n_averaged
-        state["rng.cpu"] = torch.get_rng_state()
-        if self.device.type == "cuda":
-            state["rng.cuda"] = torch.cuda.get_rng_state(self.device)
         return state
 
     def restore(self, state: dict[str, Tensor], source: Path) -> None:
@@ -94,6 +120,3 @@ class Learner:
                 k: t if k == "step" else t.to(self.device) for k, t in part(f"optimizer.{name}.").items()
             }
         self.average.n_averaged.copy_(state["num_averaged"])
-        torch.set_rng_state(state["rng.cpu"])
-        if self.device.type == "cuda" and "rng.cuda" in state:
-            torch.cuda.set_rng_state(state["rng.cuda"], self.device)

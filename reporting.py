@@ -1,6 +1,7 @@
 """What a training run tells: console, metrics.jsonl, TensorBoard, and the model card at the end."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -103,24 +104,24 @@ def write_card(
     config: Config,
     state: TrainState,
     scores: Mapping[str, Sequence[Score]],
-    train_pairs: int,
-    parameters: int,
+    num_pairs: int,
+    num_parameters: int,
 ) -> None:
     """Write the folder's README.md: languages, data, scores with signatures, how to use it.
 
     Args:
         scores: scores by split.
-        train_pairs: number of sentence pairs learned from. parameters: number of weights.
+        num_pairs: sentence pairs learned from. num_parameters: weights of the model.
     """
     data, model = config.data, config.model
     lines = [
         f"# Translator {data.src} → {data.tgt}",
         "",
-        f"Trained on `{data.dataset}`: {train_pairs:,} sentence pairs, {state.target_tokens:,} target tokens "
+        f"Trained on `{data.dataset}`: {num_pairs:,} sentence pairs, {state.target_tokens:,} target tokens "
         f"seen in {state.step:,} steps, {_clock(state.elapsed_s)} on {_hardware()}.",
         "",
         f"Transformer with {model.num_layers} encoder and {model.num_decoder_layers} decoder layers, width "
-        f"{model.d_model}, {model.num_heads} heads, feed-forward {model.d_ff}; {parameters:,} parameters; "
+        f"{model.d_model}, {model.num_heads} heads, feed-forward {model.d_ff}; {num_parameters:,} parameters; "
         f"weights of step {state.best_step:,} (validation BLEU {state.best_score:.2f}) in `{WEIGHTS}`.",
         "",
         "| split | metric | score | 95 % interval | signature |",
@@ -139,4 +140,4 @@ def write_card(
 def _hardware() -> str:
     if torch.cuda.is_available():
         return torch.cuda.get_device_name()
-    return f"{torch.get_num_threads()} CPU threads"
+    return f"a CPU with {os.cpu_count()} cores"

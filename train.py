@@ -49,7 +49,7 @@ class RunConfig:
     resume: Path | None = None
     """Model folder whose training goes on."""
     threads: int | None = None
-    """CPU threads; torch's choice by default."""
+    """CPU threads; all cores by default."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, mps …"""
 
@@ -103,7 +103,9 @@ def batches_from(sampler: BatchSampler, state: TrainState, accumulate: int) -> I
 class Validator:
     """Scores the averaged weights on decoded text and keeps the best ones."""
 
-    def __init__(self, learner: Learner, tokenizer: Tokenizer, config: Config, rows: Dataset) -> None:
+    def __init__(
+        self, learner: Learner, tokenizer: Tokenizer, config: Config, rows: Dataset, workers: int
+    ) -> None:
         """
         Args:
             rows: columns src and tgt; the first 1,000 are used.
@@ -119,6 +121,7 @@ class Validator:
             src_lang=config.data.src,
             max_length=config.data.max_length,
             split_sentences=False,
+            workers=workers,
         )
 
     def __call__(self, state: TrainState, reporter: Reporter, path: Path) -> None:
@@ -167,7 +170,7 @@ def train(
     while not is_over():
         lr = learning_rate(state.step + 1, progress(), cfg)
         batches = next(stream)
-        loss, norm = learner.step(batches, lr)
+        loss, norm = learner.step(batches, lr, state.step + 1)
         state.step += 1
         state.target_tokens += sum(batch.num_tokens for batch in batches)
         state.elapsed_s = time.monotonic() - started
@@ -200,7 +203,7 @@ def _check_finite(values: dict[str, float], state: TrainState, path: Path) -> No
         raise ValueError(f"not finite at step {state.step}: {what}; {advice}; start anew with a lower --lr")
 
 
-def prepare_run(cmd: TrainCommand, args: list[str] | None) -> tuple[TrainCommand, Splits, Path]:
+def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tuple[TrainCommand, Splits, Path]:
     """Read the corpus and fill the settings that were not given, by recipe or from the run to go on with."""
     if cmd.run.resume is not None:
         return _prepare_resume(cmd, cmd.run.resume, args)
@@ -212,7 +215,7 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None) -> tuple[TrainCommand
         )
     splits = read_splits(cmd.data)
     has_accelerator = runtime.device(cmd.run.device).type != "cpu"
-    chosen, reason = recipe(cmd, len(splits["train"]), has_accelerator)
+    chosen, reason = recipe(cmd, len(splits["train"]), workers, has_accelerator)
     print(f"recipe: {reason}")
     final = parse_args(TrainCommand, args=args, default=TrainCommand(chosen.data, chosen.model, chosen.train))
     return final, splits, out
@@ -260,10 +263,10 @@ def make_sampler(rows: Dataset, tokenizer: Tokenizer, config: Config) -> BatchSa
 def main(args: list[str] | None = None) -> None:
     """The command."""
     cmd = parse_args(TrainCommand, args=args, description=DESCRIPTION)
-    device = runtime.device(cmd.run.device)
-    cmd, splits, path = prepare_run(cmd, args)
+    device, workers = runtime.device(cmd.run.device), runtime.start(cmd.run.threads)
+    cmd, splits, path = prepare_run(cmd, args, workers)
     config = Config(cmd.data, cmd.model, cmd.train)
-    runtime.setup(cmd.run.threads, config.train.seed)
+    torch.manual_seed(config.train.seed)
     if cmd.run.resume is None:
         tokenizer = Tokenizer.train(texts(splits["train"]), config.model.vocab_size)
     else:
@@ -272,7 +275,7 @@ def main(args: list[str] | None = None) -> None:
     print(splits.report)
     sampler = make_sampler(rows, tokenizer, config)
     model = checkpoint.build(config.model, tokenizer.vocab_size, config.data.max_length)
-    learner, state = Learner(model, config.train, device), TrainState()
+    learner, state = Learner(model, config.train, device, workers), TrainState()
     if checkpoint.checkpoints(path):
         state, tensors = checkpoint.load_state(path)
         learner.restore(tensors, path)
@@ -280,19 +283,25 @@ def main(args: list[str] | None = None) -> None:
     report = json.dumps(splits.report.to_json(), indent=2, ensure_ascii=False)
     runtime.write_atomic(path / "data.json", report + "\n")
     sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
-    print(f"training on {sizes}, {device} with {torch.get_num_threads()} threads, from step {state.step}")
-    validate = Validator(learner, tokenizer, config, splits["validation"])
+    print(f"training on {sizes}, {device} with {workers} threads, from step {state.step}")
+    validate = Validator(learner, tokenizer, config, splits["validation"], workers)
     reporter = Reporter(path, config, state)
     train(learner, sampler, validate, config.train, path, state, reporter)
     reporter.close()
-    finish(path, splits, config, state, len(rows), learner.num_parameters)
+    translator = Translator.load(path, device=cmd.run.device, split_sentences=False, workers=workers)
+    finish(translator, splits, config, state, path, len(rows), learner.num_parameters)
 
 
 def finish(
-    path: Path, splits: Splits, config: Config, state: TrainState, num_pairs: int, parameters: int
+    translator: Translator,
+    splits: Splits,
+    config: Config,
+    state: TrainState,
+    path: Path,
+    num_pairs: int,
+    num_parameters: int,
 ) -> None:
     """Score the best weights on every test split, write the card, say what to type next."""
-    translator = Translator.load(path, split_sentences=False)
     scores: dict[str, list[Score]] = {}
     for split in (name for name in splits if name not in ("train", "validation")):
         rows = splits[split]
@@ -300,7 +309,7 @@ def finish(
         scores[split] = score(hypotheses, list(rows["tgt"]), tgt=config.data.tgt)
         for s in scores[split]:
             print(f"{split}: {s.name} {s.value:.2f} [{s.low:.2f}, {s.high:.2f}]  {s.signature}")
-    write_card(path, config, state, scores, num_pairs, parameters)
+    write_card(path, config, state, scores, num_pairs, num_parameters)
     example = splits["validation"][0]["src"]
     print(f'done; the model is in {path}\ntranslate: python translate.py --model {path} "{example}"')
 

@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, cast
 
-import torch
 import tyro
 
 import checkpoint
@@ -86,9 +85,8 @@ def main(args: Sequence[str] | None = None) -> None:
             _check_writable(flag, path)
     # A file is read whole before anything is translated: what is wrong with it is said at once.
     lines = _read_file(config.input) if config.input else _arguments(config.sentences)
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    translator = Translator.load(config.model or checkpoint.newest_run(), device=config.device)
+    path, workers = config.model or checkpoint.newest_run(), runtime.start(config.threads)
+    translator = Translator.load(path, device=config.device, workers=workers)
     if config.attention:
         _draw(translator, config.sentences[0], config.attention, config.decode)
     from_stdin = not config.sentences and not config.input

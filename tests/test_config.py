@@ -109,17 +109,33 @@ def test_a_wrong_flag_is_one_line_and_exit_code_2(args, message, capsys):
 
 
 def test_the_recipe_grows_with_the_corpus_and_says_why():
-    small, why_small = recipe(Config(), 20_000, False)
-    large, why_large = recipe(Config(), 5_000_000, True)
+    small, why_small = recipe(Config(), 20_000, 2, False)
+    large, why_large = recipe(Config(), 5_000_000, 2, True)
     assert small.model.d_model < large.model.d_model and small.model.vocab_size < large.model.vocab_size
     assert "20,000 pairs" in why_small and "5,000,000 pairs" in why_large
 
 
 def test_a_preset_that_is_asked_for_is_taken():
     config = Config(train=TrainConfig(preset="base"))
-    chosen, why = recipe(config, 20_000, False)
+    chosen, why = recipe(config, 20_000, 2, False)
     assert replace(chosen.model, vocab_size=PRESETS["base"][0].vocab_size) == PRESETS["base"][0]
     assert "as asked" in why
+
+
+def test_the_budget_chooses_the_schedule():
+    files = DataConfig(dataset="pairs.jsonl")
+    assert recipe(Config(files), 20_000, 2, False)[0].train.schedule == "inverse-sqrt"
+    timed = Config(files, train=TrainConfig(max_minutes=3.0))
+    assert recipe(timed, 20_000, 2, False)[0].train.schedule == "cosine"
+    assert recipe(Config(), 48_000, 2, False)[0].train.max_minutes == 5.0
+
+
+def test_micro_batches_follow_the_threads_on_a_cpu_and_stay_large():
+    def chosen(workers, has_accelerator=False):
+        return recipe(Config(), 20_000, workers, has_accelerator)[0].train
+
+    assert [chosen(1).accumulate, chosen(2).accumulate, chosen(8, True).accumulate] == [1, 2, 1]
+    assert chosen(64).batch_tokens // chosen(64).accumulate >= 512
 
 
 def test_every_setting_explains_itself():

@@ -105,4 +105,4 @@ def test_mixed_precision_is_off_on_a_cpu():
 
 def test_threads_below_one_are_refused():
     with pytest.raises(ValueError, match="--threads must be at least 1, got 0"):
-        runtime.setup(0, 1)
+        runtime.start(0)

@@ -86,7 +86,7 @@ def gradients(micro_batches):
     mine.optimizer.register_step_pre_hook(
         lambda *_: seen.update({n: p.grad.clone() for n, p in mine.model.named_parameters()})
     )
-    loss, _ = mine.step(micro_batches, 1e-3)
+    loss, _ = mine.step(micro_batches, 1e-3, 1)
     return loss, seen
 
 
@@ -148,7 +148,7 @@ def test_averaged_weights_follow_their_decay():
     name = "encoder.layers.0.feed_forward_block.linear_1.weight"
     history = []
     for _ in range(3):
-        mine.step([batch(PAIRS)], 1e-2)
+        mine.step([batch(PAIRS)], 1e-2, 1)
         history.append(dict(mine.model.named_parameters())[name].detach().clone())
     expected = 0.75 * (0.75 * history[0] + 0.25 * history[1]) + 0.25 * history[2]
     torch.testing.assert_close(dict(mine.averaged.named_parameters())[name], expected)
@@ -156,12 +156,12 @@ def test_averaged_weights_follow_their_decay():
 
 def test_a_restored_learner_takes_the_same_next_step():
     first = Learner(tiny_model(), TrainConfig(), torch.device("cpu"))
-    first.step([batch(PAIRS)], 1e-2)
+    first.step([batch(PAIRS)], 1e-2, 1)
     state = {name: tensor.clone() for name, tensor in first.tensors().items()}
     second = Learner(build_transformer(20, 20, 12, 12, 16, 1, 2, 0.0, 32), TrainConfig(), torch.device("cpu"))
     second.restore(copy.deepcopy(state), Path("state"))
     for mine in (first, second):
-        mine.step([batch(PAIRS)], 1e-2)
+        mine.step([batch(PAIRS)], 1e-2, 1)
     for name, tensor in first.tensors().items():
         assert torch.equal(tensor, second.tensors()[name]), name
 
@@ -175,11 +175,11 @@ def test_a_run_stopped_and_resumed_equals_one_that_ran_through(run, monkeypatch)
     through = run("--max-steps", 30, out="through")
     step = Learner.step
 
-    def killed(self, batches, lr):
+    def killed(self, *args):
         if killed.steps == 17:  # between two checkpoints, as a SIGKILL would: nothing is saved
             raise KeyboardInterrupt
         killed.steps += 1
-        return step(self, batches, lr)
+        return step(self, *args)
 
     killed.steps = 0
     monkeypatch.setattr(Learner, "step", killed)
@@ -210,9 +210,9 @@ def test_bpe_dropout_changes_what_is_learned_and_keeps_to_the_seed(run):
 def test_accumulation_splits_the_step_and_not_the_tokens(run, monkeypatch):
     sizes, step = [], Learner.step
 
-    def spied(self, batches, lr):
+    def spied(self, batches, *args):
         sizes.append([b.num_tokens for b in batches])
-        return step(self, batches, lr)
+        return step(self, batches, *args)
 
     monkeypatch.setattr(Learner, "step", spied)
     path = run("--max-steps", 10, "--accumulate", 2)
@@ -275,11 +275,11 @@ def test_a_loss_that_is_not_finite_names_step_and_checkpoint(run, monkeypatch):
 def test_a_signal_saves_and_says_how_to_go_on(run, monkeypatch, capsys, number):
     step = Learner.step
 
-    def interrupted(self, batches, lr):
+    def interrupted(self, *args):
         if interrupted.steps == 6:
             os.kill(os.getpid(), number)
         interrupted.steps += 1
-        return step(self, batches, lr)
+        return step(self, *args)
 
     interrupted.steps = 0
     monkeypatch.setattr(Learner, "step", interrupted)
