@@ -8,6 +8,7 @@ from lexicon import FIXED, NOUNS_BY_KIND, PROPER, Verb, french_forms, parse_tabl
 from phrases import (
     ALWAYS_PLURAL,
     MASS,
+    NOTHING,
     OWNED,
     Phrase,
     agree,
@@ -126,7 +127,7 @@ MOVES = {"to": "à", "at": "à", "in": "à", "from": "de"}
 def complement(rng: Random, verb: Verb, doer: Phrase, tense: str, polarity: str) -> Phrase:
     """What the verb takes: a thing, a person, a place or nothing."""
     if not verb.complement:
-        return Phrase("", "")
+        return NOTHING
     how, _, kind = pick(rng, verb.complement).rpartition(":")
     if kind in ("country", "land"):
         return _country(rng, how, kind == "land" or verb.en == "visit")
@@ -257,13 +258,13 @@ HOURS = {"morning": (5, 9), "night": (8, 11)}
 def _adjunct(rng: Random, verb: Verb, thing: Phrase, doer: Phrase, tense: str) -> Phrase:
     """Where, with whom or when by the clock; often nothing."""
     if verb.adjunct in (".", "!"):
-        return Phrase("", "")
+        return NOTHING
     if rng.random() < 0.6 and not (verb.adjunct in HOURS and tense == "habit"):
-        return Phrase("", "")
+        return NOTHING
     if verb.adjunct == "with":
         who = person(rng)
         is_new = who.en not in (doer.en, thing.en)
-        return Phrase(f"with {who.en}", f"avec {who.fr}") if is_new else Phrase("", "")
+        return Phrase(f"with {who.en}", f"avec {who.fr}") if is_new else NOTHING
     if verb.adjunct in HOURS:
         at = clock_time(rng, *HOURS[verb.adjunct])
         return Phrase(f"at {at.en}", f"à {at.fr}")
@@ -380,7 +381,7 @@ def _timed(rng: Random, said: Phrase, verb: Verb, tense: str, polarity: str, kin
 def infinitive(rng: Random, verb: Verb, doer: Phrase) -> Phrase:
     """Verb and complement without subject or tense; the reflexive follows the doer."""
     thing = complement(rng, verb, doer, "can", "")
-    where = _adjunct(rng, verb, thing, doer, "can") if verb.adjunct != "with" else Phrase("", "")
+    where = _adjunct(rng, verb, thing, doer, "can") if verb.adjunct != "with" else NOTHING
     return Phrase(
         spaced(verb.en, english_object(verb, thing), where.en),
         spaced(_clitic(verb, doer, thing), verb.fr, french_object(verb, thing), where.fr),

@@ -102,7 +102,7 @@ class DecodeConfig:
 class TrainConfig:
     """Training: how the model learns, and for how long."""
 
-    preset: Literal["auto", "tiny", "small", "base"] = "auto"
+    preset: Literal["auto", "phrasebook", "tiny", "small", "base"] = "auto"
     """Model and training settings to start from; auto chooses by corpus size and time. Other flags override."""
     batch_tokens: int = 4_096
     """Target tokens per optimizer step, padding not counted."""
@@ -171,17 +171,24 @@ class Config:
 
 
 PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
+    # For the embedded corpus, where the source fixes the translation: nothing to smooth, little to overfit.
+    "phrasebook": (
+        ModelConfig(d_model=128, num_layers=3, num_decoder_layers=2, num_heads=4, d_ff=512, dropout=0.05),
+        TrainConfig(
+            "phrasebook", batch_tokens=1_024, lr=4e-3, warmup_steps=200, label_smoothing=0.05, ema_decay=0.99
+        ),
+    ),
     "tiny": (
-        ModelConfig(d_model=128, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=512, dropout=0.1),
-        TrainConfig(preset="tiny", batch_tokens=1_536, lr=3e-3, warmup_steps=300, ema_decay=0.99),
+        ModelConfig(d_model=128, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=512, dropout=0.2),
+        TrainConfig("tiny", batch_tokens=1_536, lr=3e-3, warmup_steps=300, ema_decay=0.99),
     ),
     "small": (
         ModelConfig(d_model=256, num_layers=3, num_decoder_layers=3, num_heads=4, d_ff=1_024, dropout=0.15),
-        TrainConfig(preset="small", batch_tokens=2_048, lr=2e-3, warmup_steps=400, ema_decay=0.99),
+        TrainConfig("small", batch_tokens=2_048, lr=2e-3, warmup_steps=400, ema_decay=0.99),
     ),
     "base": (
         ModelConfig(d_model=512, num_layers=6, num_decoder_layers=6, num_heads=8, d_ff=2_048, dropout=0.1),
-        TrainConfig(preset="base", batch_tokens=16_384, lr=7e-4, warmup_steps=4_000, ema_decay=0.999),
+        TrainConfig("base", batch_tokens=16_384, lr=7e-4, warmup_steps=4_000, ema_decay=0.999),
     ),
 }
 
@@ -200,7 +207,9 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
     train = config.train
     name, why = train.preset, "as asked"
     if name == "auto":
-        if num_pairs < 100_000:
+        if config.data.dataset.startswith("builtin:"):
+            name, why = "phrasebook", "the embedded corpus"
+        elif num_pairs < 100_000:
             name, why = "tiny", "fewer than 100,000 pairs"
         elif has_accelerator and num_pairs >= 1_000_000:
             name, why = "base", "a large corpus and an accelerator"
@@ -208,7 +217,7 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
             name, why = "small", "a mid-sized corpus, or no accelerator for a large one"
     model, preset = PRESETS[name]
     # A subword should be met often enough to be learned: the vocabulary grows with the root of the corpus.
-    vocab_size = min(32_000, max(1_000, round(36 * num_pairs**0.5, -3)))
+    vocab_size = min(32_000, max(1_000, round(24 * num_pairs**0.5, -3)))
     schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
     minutes = train.max_minutes
     budget = f"{minutes or train.max_steps} {'minutes' if minutes else 'steps'}"

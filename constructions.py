@@ -38,10 +38,11 @@ from descriptions import (
     state,
     weather,
 )
-from lexicon import FIXED, NOUNS, NOUNS_BY_KIND, VERBS, Adjective, Verb, french_forms, parse_pairs, words
+from lexicon import FIXED, NOUNS_BY_KIND, VERBS, Adjective, Verb, french_forms, parse_pairs, table_rows, words
 from phrases import (
     ADJECTIVES_BY_KIND,
     MASS,
+    NOTHING,
     PRONOUNS,
     STRANGERS,
     WE,
@@ -63,8 +64,6 @@ from phrases import (
 Construction = Callable[[Random, Verb], Phrase]
 """Draws a whole sentence around a verb; one that the verb does not fit becomes a statement."""
 
-_NOTHING = Phrase("", "")
-_INEXCUSABLE = ("!", "bed", "morning", "night")
 _BECAUSE = (" because ", " parce que ")
 _BUT = (", but ", ", mais ")
 _COMMA = (", ", ", ")
@@ -72,7 +71,7 @@ _COMMA = (", ", ", ")
 
 def punctuated(phrase: Phrase, mark: str = ".") -> Phrase:
     """End a sentence; French sets "?" and "!" off with a space."""
-    return phrase._replace(en=phrase.en + mark, fr=phrase.fr + (mark if mark == "." else " " + mark))
+    return Phrase(phrase.en + mark, phrase.fr + (mark if mark == "." else " " + mark), pairs=phrase.pairs)
 
 
 def _joined(first: Phrase, link: tuple[str, str], second: Phrase) -> Phrase:
@@ -108,7 +107,7 @@ def _question(rng: Random, verb: Verb) -> Phrase:
     has_object = kinds and not verb.preposition and not verb.takes_etre
     if form < 0.55 and has_object and (is_person or kinds <= _THINGS):
         en, fr = ("who", "qui est-ce que") if is_person else ("what", "qu'est-ce que")
-        asked = clause(rng, verb, kind="asked", thing=_NOTHING)
+        asked = clause(rng, verb, kind="asked", thing=NOTHING)
         return punctuated(asked._replace(en=f"{en} {asked.en}", fr=f"{fr} {asked.fr}"), "?")
     en, fr = ("where", "où") if verb.en in _WHERE and form > 0.75 else pick(rng, _ASKING)
     if verb.adjunct == "!":
@@ -188,7 +187,11 @@ _BELIEFS = parse_pairs(
 
 def _is_excusable(verb: Verb) -> bool:
     """Whether one may have a reason for not doing it."""
-    return verb.adjunct not in _INEXCUSABLE and verb.en not in INVOLUNTARY and verb.en != "work"
+    return (
+        verb.adjunct not in ("!", "bed", "morning", "night")
+        and verb.en not in INVOLUNTARY
+        and verb.en != "work"
+    )
 
 
 def _because(rng: Random, verb: Verb) -> Phrase:
@@ -297,12 +300,8 @@ _INTENTIONS = parse_pairs(
     "decided to|décider de; forgot to|oublier de; tried to|essayer de; refused to|refuser de; "
     "helped us to|nous aider à; promised to|promettre de; hesitated to|hésiter à; preferred to|préférer"
 )
-# What it is|what it is in French|to do what
-_JUDGEMENTS = tuple(
-    (en, fr, tuple(names.split(", ")))
-    for en, fr, names in (
-        line.split("|")
-        for line in """
+# what it is|in French|to do what
+_JUDGEMENTS = table_rows("""
 important|important|learn, wash, clean, sign, rest, sleep, read, study, correct, help, thank, listen to
 necessary|nécessaire|water, feed, close, clean, wash, repair, prepare, print, wait for, study, invite
 easy|facile|learn, understand, draw, cook, play, correct, explain, translate, find, prepare, use
@@ -312,13 +311,9 @@ impossible|impossible|sleep, rent, repair, find, understand, carry, cross, forge
 dangerous|dangereux|swim, cross, run, travel, follow, hide, move
 forbidden|interdit|enter, swim, run, dance, sleep, sing, photograph, feed, follow, cross
 pleasant|agréable|walk, swim, travel, read, sing, dance, rest, sleep, listen to, visit, eat, drink, play
-""".strip().splitlines()
-    )
-)
+""")
 # place|verb|kinds of things
-_ERRANDS = tuple(
-    line.split("|")
-    for line in """
+_ERRANDS = table_rows("""
 market|buy|fruit vegetable flower
 supermarket|buy|food snack_food staple cold_drink seasoning
 bakery|buy|cake
@@ -330,8 +325,7 @@ restaurant|eat|food cake
 cinema|see|show
 post office|send|card mail
 zoo|photograph|pet
-""".strip().splitlines()
-)
+""")
 _GO = next(v for v in VERBS if v.en == "go" and v.complement)
 
 
@@ -354,7 +348,7 @@ def _intention(rng: Random, verb: Verb) -> Phrase:
 
 def _judgement(rng: Random, verb: Verb) -> Phrase:
     """It is difficult to learn Chinese."""
-    fitting = [(en, fr) for en, fr, names in _JUDGEMENTS if verb.name in names]
+    fitting = [(en, fr) for en, fr, names in _JUDGEMENTS if verb.name in names.split(", ")]
     if not fitting or verb.is_reflexive:
         return _statement(rng, verb)
     en, fr = pick(rng, fitting)
@@ -383,29 +377,25 @@ _CARING = words("help call visit telephone")
 _FRIENDLY = words("thank invite talk greet")
 
 
-def _suited(rng: Random, verb: Verb) -> tuple[Phrase, Adjective] | None:
+def _suited(rng: Random, verb: Verb, det: str = "") -> tuple[Phrase, Adjective] | None:
     """Something the verb takes as direct object, with an adjective that suits it."""
-    taken = [(how, kind) for how, _, kind in (kind.rpartition(":") for kind in verb.complement)]
+    taken = [(how, kind) for how, _, kind in (taken.rpartition(":") for taken in verb.complement)]
     kinds = [k for how, k in taken if how not in MOVES and k in ADJECTIVES_BY_KIND and k in NOUNS_BY_KIND]
     if not kinds or verb.preposition or verb.adjunct == "!":
         return None
-    return described(rng, pick(rng, kinds), 0.2)
+    return described(rng, pick(rng, kinds), 0.2, det)
 
 
 def _relative(rng: Random, verb: Verb) -> Phrase:
     """The apples that I bought yesterday are ripe: the participle agrees with what precedes it."""
-    suited, doer = _suited(rng, verb), subject(rng)
-    if suited is None or suited[0].en.startswith("my "):
+    suited, doer = _suited(rng, verb, "the"), subject(rng)
+    if suited is None:
         return _person_relative(rng)
     thing, adjective = suited
-    noun = next(n for n in NOUNS if f"n:{n.en}" == thing.noun)
-    thing = noun_phrase(noun, "the", thing.is_plural)
     when_en, when_fr = pick(rng, TIMES["past"]) if rng.random() < 0.5 else ("", "")
-    did = english_clause(verb, doer, "past", "", _NOTHING)
-    avoir, participle = (
-        AUXILIARIES["avoir"][NOW][doer.person],
-        agree(verb.participle, noun.gender, thing.is_plural),
-    )
+    did = english_clause(verb, doer, "past", "", NOTHING)
+    avoir = AUXILIARIES["avoir"][NOW][doer.person]
+    participle = agree(verb.participle, thing.gender, thing.is_plural)
     what = thing._replace(
         en=spaced(thing.en, "that", did, when_en),
         fr=spaced(thing.fr, "que", doer.fr, avoir, participle, when_fr),

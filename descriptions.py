@@ -102,11 +102,11 @@ _ABSOLUTE = words("""red blue green black white grey yellow purple pink brown de
     secret empty ancient fat""")
 
 
-def described(rng: Random, kind: str, plural_rate: float = 0.25) -> tuple[Phrase, Adjective]:
-    """A definite noun phrase of a kind, and an adjective that suits it."""
+def described(rng: Random, kind: str, plural_rate: float = 0.25, det: str = "") -> tuple[Phrase, Adjective]:
+    """A noun phrase of a kind, definite unless another determiner is given, and an adjective that suits it."""
     is_plural = kind in ALWAYS_PLURAL or (kind not in MASS and rng.random() < plural_rate)
     dets = ("the", "this", "my4", "my0") if kind in OWNED else ("the", "this")
-    det = "gen" if kind == "subject" else pick(rng, dets)
+    det = det or ("gen" if kind == "subject" else pick(rng, dets))
     return noun_phrase(pick(rng, NOUNS_BY_KIND[kind]), det, is_plural), pick(rng, _SAID_OF[kind])
 
 

@@ -73,6 +73,11 @@ def table_lines(table: str) -> list[str]:
     return table.strip().replace("\n    ", " ").splitlines()
 
 
+def table_rows(table: str) -> list[list[str]]:
+    """The cells of each line of a table."""
+    return [line.split("|") for line in table_lines(table)]
+
+
 def parse_pairs(table: str) -> tuple[tuple[str, str], ...]:
     """Split "English|French; …" into pairs."""
     return tuple((en, fr) for en, fr in (entry.split("|") for entry in table.split("; ")))
@@ -514,8 +519,7 @@ def _parse_adjective(entry: str, kinds: str) -> Adjective:
     return Adjective(en, forms, kinds.startswith("^"), words(kinds.removeprefix("^")))
 
 
-def _parse_verb(line: str) -> Verb:
-    english, french, complement, adjunct, topic = line.split("|")
+def _parse_verb(english: str, french: str, complement: str, adjunct: str, topic: str) -> Verb:
     phrase, *irregular = english.split("/")
     base, _, particle = phrase.partition(" ")
     third, past, ing = _english_forms(base)
@@ -536,4 +540,4 @@ NOUNS_BY_KIND = {
     kind: tuple(n for n in NOUNS if n.kind == kind) for kind in dict.fromkeys(n.kind for n in NOUNS)
 }
 ADJECTIVES = tuple(_parse_adjective(entry, kinds) for kinds, entry in _entries(_ADJECTIVES))
-VERBS = tuple(_parse_verb(line) for line in table_lines(_VERBS))
+VERBS = tuple(_parse_verb(*row) for row in table_rows(_VERBS))

@@ -9,9 +9,15 @@ from typing import ParamSpec, TypeVar
 import datasets
 import huggingface_hub
 
+import clauses
+import constructions
+import descriptions
 import lexicon
 import phrasebook
+import phrases
+import quantities
 import readers
+import templates
 from config import DataConfig
 
 P = ParamSpec("P")
@@ -27,6 +33,8 @@ SPLIT_NAMES = {
     "validation": ("validation", "valid", "val", "dev", "development"),
     "test": ("test", "testing"),
 }
+# What the pairs of the phrasebook follow from: a change in any of these files makes them anew.
+GRAMMAR = (lexicon, phrases, quantities, clauses, descriptions, templates, constructions, phrasebook)
 # Progress is shown for files larger than this.
 LONG_BYTES = 32 << 20
 
@@ -72,7 +80,7 @@ def _builtin(config: DataConfig) -> dict[str, Reader]:
             f"--dataset {config.dataset}: no such corpus in the program; there is: builtin:phrasebook"
         )
     src, tgt = readers.match_sides(["en", "fr"], config.src, config.tgt, config.dataset)
-    content = readers.code_digest(str(lexicon.__file__), str(phrasebook.__file__))
+    content = readers.code_digest(*(str(module.__file__) for module in GRAMMAR))
 
     def reader(split: str) -> Reader:
         return lambda: _generate(

@@ -72,37 +72,29 @@ def _bucket(text: str, count: int) -> int:
 
 
 @cache
-def _lemmas() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """English form → lemmas it may belong to; first word → the forms of several words it begins."""
+def _forms() -> dict[str, list[tuple[str, str]]]:
+    """First word → the English forms that it begins, with a space behind, and their lemmas."""
     entries: list[tuple[str, tuple[str, ...]]] = [
         (f"n:{noun.en}", (noun.en, noun.en_plural)) for noun in NOUNS
     ]
     entries += [(f"a:{adjective.en}", (adjective.en,)) for adjective in ADJECTIVES]
     entries += [(v.lemma, (v.en, v.en_s, v.en_past, v.en_participle, v.en_ing)) for v in VERBS]
     entries += [(f"n:{en}", (en.lower(),)) for kind in PROPER for en, _ in FIXED[kind]]
-    lemmas: dict[str, tuple[str, ...]] = {}
-    long_forms: dict[str, tuple[str, ...]] = {}
+    found: dict[str, list[tuple[str, str]]] = {}
     for lemma, forms in entries:
-        for form in dict.fromkeys(" ".join(_WORD.findall(form)) for form in forms):
-            first, _, rest = form.partition(" ")
-            if rest and form not in lemmas:
-                long_forms[first] = (*long_forms.get(first, ()), form)
-            lemmas[form] = (*lemmas.get(form, ()), lemma)
-    return lemmas, long_forms
+        for form in dict.fromkeys(forms):
+            first, *rest = _WORD.findall(form)
+            found.setdefault(first, []).append((" ".join((first, *rest, "")), lemma))
+    return found
 
 
 def meets_held_out(english: str) -> bool:
     """True if anywhere in the sentence a verb or adjective meets a noun held out from it."""
-    found_words = _WORD.findall(english.lower())
-    lemmas, long_forms = _lemmas()
-    text = " ".join(found_words) + " "
-    found = [lemma for word in found_words for lemma in lemmas.get(word, ())]
-    for word in found_words:
-        for form in long_forms.get(word, ()):
-            if form + " " in text:
-                found += lemmas[form]
-    nouns = [lemma for lemma in found if lemma[0] == "n"]
-    return any(is_held_out(other, noun) for other in found if other[0] != "n" for noun in nouns)
+    found, forms = _WORD.findall(english.lower()), _forms()
+    text = " ".join(found) + " "
+    lemmas = [lemma for word in found for form, lemma in forms.get(word, ()) if form in text]
+    nouns = [lemma for lemma in lemmas if lemma[0] == "n"]
+    return any(is_held_out(other, noun) for other in lemmas if other[0] != "n" for noun in nouns)
 
 
 def held_out_pairs(pair: Sentence) -> list[tuple[str, str]]:

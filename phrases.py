@@ -38,6 +38,9 @@ class Phrase(NamedTuple):
         return (*self.pairs, (lemma, self.noun)) if self.noun else self.pairs
 
 
+NOTHING = Phrase("", "")
+
+
 def pick(rng: Random, items: Sequence[T]) -> T:
     """Like rng.choice, but the same on every Python version."""
     return items[int(rng.random() * len(items))]
@@ -45,7 +48,7 @@ def pick(rng: Random, items: Sequence[T]) -> T:
 
 def spaced(*parts: str) -> str:
     """The parts that are there, with a space between."""
-    return " ".join([part for part in parts if part])
+    return " ".join(filter(None, parts))
 
 
 # ---- French surface -------------------------------------------------------------------------------
@@ -229,7 +232,8 @@ def relative(
     rng: Random, owners: Sequence[str], is_plural: bool = False, names: Sequence[str] = ()
 ) -> Phrase:
     """Somebody's mother or friend; one has but one wife, and shares her with nobody."""
-    noun = pick(rng, [n for n in NOUNS_BY_KIND["family"] if not names or n.en in names])
+    family = NOUNS_BY_KIND["family"]
+    noun = pick(rng, [noun for noun in family if noun.en in names] if names else family)
     owner = pick(rng, owners)
     if noun.en in ("wife", "mother", "father"):
         is_plural, owner = False, "my0" if owner == "my3" and noun.en == "wife" else owner

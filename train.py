@@ -35,7 +35,9 @@ Examples:
   python train.py --resume runs/corpus-en-de
 """
 # Settings that a resumed run may change; everything else has already shaped the weights or the data.
-CHANGEABLE = {"max_minutes", "max_steps", "patience", "keep_checkpoints", "log_every", "validate_every"}
+CHANGEABLE = {
+    "--max-minutes", "--max-steps", "--patience", "--keep-checkpoints", "--log-every", "--validate-every"
+}  # fmt: skip
 VALIDATION_ROWS = 1_000
 NUM_SAMPLES = 5
 
@@ -218,6 +220,8 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
     chosen, reason = recipe(cmd, len(splits["train"]), workers, has_accelerator)
     print(f"recipe: {reason}")
     final = parse_args(TrainCommand, args=args, default=TrainCommand(chosen.data, chosen.model, chosen.train))
+    for flag, preset, given in _differences(chosen, final):
+        print(f"overridden: {flag} {given} instead of {preset}")
     return final, splits, out
 
 
@@ -225,23 +229,25 @@ def _prepare_resume(
     cmd: TrainCommand, path: Path, args: list[str] | None
 ) -> tuple[TrainCommand, Splits, Path]:
     saved, fingerprint = checkpoint.read_config(path)
-    default = TrainCommand(saved.data, saved.model, saved.train)
-    final = parse_args(TrainCommand, args=args, default=default)
-    for group in ("data", "model", "train"):
-        was, now = getattr(saved, group), getattr(final, group)
-        for name in (f.name for f in fields(was) if getattr(was, f.name) != getattr(now, f.name)):
-            change = f"--{name.replace('_', '-')} from {getattr(was, name)} to {getattr(now, name)}"
-            if name not in CHANGEABLE:
-                raise ValueError(
-                    f"a resumed run cannot change {change}; leave the flag out or start a new run"
-                )
-            print(f"changed on resume: {change}")
+    final = parse_args(TrainCommand, args=args, default=TrainCommand(saved.data, saved.model, saved.train))
+    for flag, was, now in _differences(saved, final):
+        if flag not in CHANGEABLE:
+            advice = "leave the flag out or start a new run"
+            raise ValueError(f"a resumed run cannot change {flag} from {was} to {now}; {advice}")
+        print(f"changed on resume: {flag} from {was} to {now}")
     splits = read_splits(final.data)
     if splits.fingerprint != fingerprint:
-        raise ValueError(
-            f"{final.data.dataset} is not the data that {path} learned from; restore it or start anew"
-        )
+        advice = "restore it or start a new run"
+        raise ValueError(f"{final.data.dataset} is not the data that {path} learned from; {advice}")
     return final, splits, path
+
+
+def _differences(before: Config, after: Config) -> Iterator[tuple[str, object, object]]:
+    """Flags whose values differ, with both values."""
+    for group in ("data", "model", "train"):
+        old, new = getattr(before, group), getattr(after, group)
+        for name in (f.name for f in fields(old) if getattr(old, f.name) != getattr(new, f.name)):
+            yield f"--{name.replace('_', '-')}", getattr(old, name), getattr(new, name)
 
 
 def make_sampler(rows: Dataset, tokenizer: Tokenizer, config: Config) -> BatchSampler:

@@ -109,8 +109,9 @@ def test_a_wrong_flag_is_one_line_and_exit_code_2(args, message, capsys):
 
 
 def test_the_recipe_grows_with_the_corpus_and_says_why():
-    small, why_small = recipe(Config(), 20_000, 2, False)
-    large, why_large = recipe(Config(), 5_000_000, 2, True)
+    files = Config(DataConfig(dataset="pairs.jsonl"))
+    small, why_small = recipe(files, 20_000, 2, False)
+    large, why_large = recipe(files, 5_000_000, 2, True)
     assert small.model.d_model < large.model.d_model and small.model.vocab_size < large.model.vocab_size
     assert "20,000 pairs" in why_small and "5,000,000 pairs" in why_large
 

@@ -143,7 +143,7 @@ def numbered(count):
     return [(f"sentence {i}", f"Satz {i}") for i in range(count)]
 
 
-def test_splits_that_are_not_there_are_carved_and_do_not_share_a_row(tmp_path):
+def test_splits_that_are_not_there_are_carved_and_do_not_share_a_row(tmp_path):  # fault 22
     splits = read(write_jsonl(tmp_path / "c.jsonl", numbered(400)))
     assert {split: len(rows) for split, rows in splits.items()} == {
         "train": 360,
@@ -169,7 +169,7 @@ def test_carved_splits_depend_on_the_seed(tmp_path):
     assert set(read(path)["test"]["src"]) != set(read(path, data_seed=1)["test"]["src"])
 
 
-def test_carved_splits_are_these_rows_in_every_process_and_version(tmp_path):
+def test_carved_splits_are_these_rows_in_every_process_and_version(tmp_path):  # fault 22
     splits = read(write_jsonl(tmp_path / "a.jsonl", numbered(60)))
     assert list(splits["validation"]["row"]) == VALIDATION_ROWS and list(splits["test"]["row"]) == TEST_ROWS
 
@@ -315,7 +315,7 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path, name):
     ]
 
 
-def test_opus_books_shape_is_read(tmp_path):
+def test_opus_books_shape_is_read(tmp_path):  # fault 13
     rows = [{"id": str(i), "translation": {"en": f"a{i}", "fr": f"b{i}"}} for i in range(30)]
     features = datasets.Features(id=datasets.Value("string"), translation=datasets.Translation(["en", "fr"]))
     (tmp_path / "en-fr").mkdir()
@@ -326,7 +326,7 @@ def test_opus_books_shape_is_read(tmp_path):
     assert all(src == tgt.replace("a", "b") for src, tgt in pairs_of(splits["train"]))
 
 
-def test_multi30k_shape_is_read(tmp_path):
+def test_multi30k_shape_is_read(tmp_path):  # fault 13
     for split, count in {"train": 30, "val": 4, "test": 5}.items():
         write_jsonl(tmp_path / "m" / f"{split}.jsonl", [(f"{split} {i}", f"x {i}") for i in range(count)])
     splits = read(tmp_path / "m")
@@ -425,7 +425,7 @@ def write_lines(path: Path, lines) -> None:
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
-def test_odd_line_separators_do_not_shift_two_text_files(tmp_path):
+def test_odd_line_separators_do_not_shift_two_text_files(tmp_path):  # fault 15
     odd = ["a\u2028b", "a\x85b", "a\x0bb", "a\x0cb", "a\rb", "plain"]
     write_lines(tmp_path / "c.en", [f"{i} {text}" for i, text in enumerate(odd)])
     write_lines(tmp_path / "c.de", range(6))

@@ -132,7 +132,7 @@ def test_rows_become_the_ids_of_their_texts(tokenizer):
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("length, is_kept", [(9, True), (10, True), (11, False), (100, False)])
-def test_a_row_is_too_long_past_max_length_with_eos_counted(tokenizer, side, length, is_kept):
+def test_a_row_is_too_long_past_max_length_with_eos_counted(tokenizer, side, length, is_kept):  # fault 24
     # Digits are apart, so a number of n digits and the space before it have n + 1 tokens.
     long = ["a", "a"]
     long[side] = "7" * (length - 2)
@@ -145,7 +145,7 @@ def test_a_row_is_too_long_past_max_length_with_eos_counted(tokenizer, side, len
     assert report["train"].dropped == ({} if is_kept else {"too long": (1, [2])})
 
 
-def test_too_long_rows_are_counted_again_from_the_cache(tokenizer):
+def test_too_long_rows_are_counted_again_from_the_cache(tokenizer):  # fault 24
     rows = text_rows([("a", "b"), ("7" * 50, "b"), ("b", "7" * 50)])
     reports = [Report(test=SplitReport(3)) for _ in range(2)]
     for report in reports:

@@ -86,7 +86,7 @@ def theirs(files):
 
 
 @pytest.mark.parametrize("name", ["BLEU", "BLEU lower-cased", "chrF2++", "TER"])
-def test_score_equals_the_sacrebleu_command_on_the_same_raw_files(ours, theirs, name):
+def test_score_equals_the_sacrebleu_command_on_the_same_raw_files(ours, theirs, name):  # fault 12
     assert ours[name].value == pytest.approx(theirs[name]["score"], abs=1e-5)
 
 

@@ -1,6 +1,7 @@
 """The model: equal to torch's own, blind to padding and to the future, finite everywhere, cached = uncached."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 from dataset import Batch, causal_mask, pad_source
 from model import (
+    Dropout,
     FeedForwardBlock,
     InputEmbeddings,
     MultiHeadAttentionBlock,
@@ -15,6 +17,7 @@ from model import (
     Transformer,
     attention_weights,
     build_transformer,
+    dropout_from,
     sinusoidal_positional_encoding,
 )
 
@@ -345,3 +348,36 @@ def test_impossible_sizes_are_named(change, message):
     sizes = {"src_vocab_size": V, "tgt_vocab_size": V, "src_seq_len": 9, "tgt_seq_len": 9, "d_model": D}
     with pytest.raises(ValueError, match=message):
         build_transformer(**{**sizes, "N": 1, "h": H, **change})
+
+
+def dropped(seed: int, p: float = 0.25) -> Tensor:
+    with dropout_from(torch.Generator().manual_seed(seed)):
+        return Dropout(p)(torch.ones(400, 101))
+
+
+@pytest.mark.parametrize("p", [0.001, 0.1, 0.25, 0.9])
+def test_dropout_zeroes_its_share_and_keeps_the_mean(p):
+    x = dropped(0, p)
+    share = max(1, round(256 * p)) / 256
+    assert (x == 0).float().mean().item() == pytest.approx(share, abs=0.01)
+    assert x.mean().item() == pytest.approx(1.0, abs=0.02 if p < 0.5 else 0.06)
+    assert len(x.unique()) == 2
+
+
+def test_dropout_is_fixed_by_its_generator_in_any_thread():
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(dropped, [1, 2, 1, 2, 1, 2, 1, 2]))
+    assert all(torch.equal(results[i], results[i % 2]) for i in range(8))
+    assert not torch.equal(results[0], results[1])
+
+
+def test_dropout_outside_its_generator_is_that_of_torch():
+    torch.manual_seed(5)
+    ours = Dropout(0.3)(torch.ones(99))
+    torch.manual_seed(5)
+    assert torch.equal(ours, torch.nn.functional.dropout(torch.ones(99), 0.3))
+
+
+def test_dropout_does_nothing_in_evaluation():
+    with dropout_from(torch.Generator()):
+        assert torch.equal(Dropout(0.5).eval()(torch.ones(9)), torch.ones(9))

@@ -21,7 +21,7 @@ def read(path: Path, src: str = "en", tgt: str = "de") -> list[readers.Pair]:
 
 
 @pytest.mark.parametrize("word", ["null", "NA", "nan", "None", "N/A", "true"])
-def test_words_that_look_like_missing_values_in_csv_are_text(tmp_path, word):
+def test_words_that_look_like_missing_values_in_csv_are_text(tmp_path, word):  # fault 14
     assert read(write(tmp_path / "a.csv", f"en,de\n{word},x\nx,{word}\n")) == [(word, "x"), ("x", word)]
 
 
@@ -45,7 +45,7 @@ def test_text_that_looks_like_a_date_stays_text(tmp_path):
     ]
 
 
-def test_blank_cells_are_blank_and_absent_ones_missing_in_csv(tmp_path):
+def test_blank_cells_are_blank_and_absent_ones_missing_in_csv(tmp_path):  # fault 14
     path = write(tmp_path / "a.csv", "en,de\na,\n,\nb\n\nc,d\n")
     assert read(path) == [("a", ""), ("", ""), ("b", None), ("", ""), ("c", "d")]
 
@@ -77,7 +77,7 @@ def test_an_unclosed_quotation_mark_in_csv_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\x00"])
-def test_lines_end_at_lf_alone(tmp_path, separator):
+def test_lines_end_at_lf_alone(tmp_path, separator):  # fault 15
     path = write(tmp_path / "a.en", f"one{separator}half\ntwo\n")
     assert list(readers.lines(path)) == [f"one{separator}half", "two"]
 
@@ -182,7 +182,7 @@ def test_another_kind_of_file_is_refused_with_the_kinds_there_are(tmp_path):
         ("zh", ["en", "zh-Hans"], "zh-Hans"),
     ],
 )
-def test_a_language_matches_loosely_at_the_strictest_level(wanted, names, expected):
+def test_a_language_matches_loosely_at_the_strictest_level(wanted, names, expected):  # fault 13
     assert readers.match_sides(names, wanted, "en", "x") == (expected, "en")
 
 
@@ -191,7 +191,7 @@ def test_an_ambiguous_language_is_refused_with_the_choices():
         readers.match_sides(["pt_BR", "pt_PT", "en"], "pt", "en", "x")
 
 
-def test_a_language_that_is_not_there_is_refused_with_those_that_are():
+def test_a_language_that_is_not_there_is_refused_with_those_that_are():  # fault 13
     with pytest.raises(ValueError, match=r"--tgt fr is not in x; there is: id, en, de"):
         readers.match_sides(["id", "en", "de"], "en", "fr", "x")
 
