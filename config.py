@@ -179,7 +179,7 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
         ),
     ),
     "tiny": (
-        ModelConfig(d_model=128, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=512, dropout=0.2),
+        ModelConfig(d_model=128, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=512, dropout=0.05),
         TrainConfig("tiny", batch_tokens=1_536, lr=3e-3, warmup_steps=300, ema_decay=0.99),
     ),
     "small": (
@@ -216,8 +216,10 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
         else:
             name, why = "small", "a mid-sized corpus, or no accelerator for a large one"
     model, preset = PRESETS[name]
-    # A subword should be met often enough to be learned: the vocabulary grows with the root of the corpus.
-    vocab_size = min(32_000, max(1_000, round(24 * num_pairs**0.5, -3)))
+    # A subword should be met often enough to be learned: the vocabulary grows with the root of the corpus. The
+    # embedded one has fewer words than others of its size.
+    factor = 24 if name == "phrasebook" else 36
+    vocab_size = min(32_000, max(1_000, round(factor * num_pairs**0.5, -3)))
     schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
     minutes = train.max_minutes
     budget = f"{minutes or train.max_steps} {'minutes' if minutes else 'steps'}"

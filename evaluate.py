@@ -14,6 +14,7 @@ from typing import NamedTuple
 import checkpoint
 import runtime
 from config import DataConfig, DecodeConfig, Json, parse_args, to_json
+from lines import read_lines
 from scores import TRIALS, Paired, Score, measure, one_line, paired_of, scores_of, sentence_chrf
 from translator import Translator
 
@@ -231,25 +232,6 @@ def _data_config(options: EvaluateConfig) -> DataConfig:
     return replace(data, src=options.src or data.src, tgt=options.tgt or data.tgt)
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, split on LF and CRLF only.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is not UTF-8; the line is named.
-    """
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there; a text file with one sentence a line is wanted")
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
-        raise ValueError(f"{path} is not valid UTF-8: line {line} has the byte 0x{byte:02x}") from None
-    if not lines[-1]:
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
-
-
 class _Set(NamedTuple):
     """What is to be scored: sentences in the order of the corpus."""
 
@@ -264,7 +246,7 @@ class _Set(NamedTuple):
 
     @classmethod
     def from_file(cls, path: Path) -> "_Set":
-        references = [one_line(line) for line in read_lines(path)]
+        references = [one_line(line.text) for line in read_lines(path)]
         return cls(str(path), None, references, list(range(1, len(references) + 1)), len(references), "")
 
     @classmethod
@@ -279,7 +261,7 @@ class _Set(NamedTuple):
 
     def system(self, flag: str, path: Path) -> System:
         """A finished translation of this set, or of the whole corpus that it was taken from."""
-        lines = [one_line(line) for line in read_lines(path)]
+        lines = [one_line(line.text) for line in read_lines(path)]
         if len(lines) == self.num_rows > len(self.rows):
             lines = [lines[row - 1] for row in self.rows]
         if len(lines) != len(self.references):

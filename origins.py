@@ -226,7 +226,7 @@ def _file_rows(places: tuple[tuple[str, readers.Field, readers.Field], ...], con
 
 
 def _line_rows(src: str, tgt: str, content: str) -> Iterator[Row]:
-    pairs = zip(readers.lines(Path(src)), readers.lines(Path(tgt)), strict=True)
+    pairs = zip(readers.texts_of(Path(src)), readers.texts_of(Path(tgt)), strict=True)
     for number, (src_text, tgt_text) in enumerate(pairs, 1):
         yield {"src": src_text, "tgt": tgt_text, "row": number}
 

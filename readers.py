@@ -13,6 +13,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lines import decode_utf8, read_lines
+
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
 Field = tuple[str, ...]
@@ -48,13 +50,7 @@ def inspect(path: Path) -> Content:
             return Content(digest.hexdigest(), 0)
         for number, line in enumerate(file, 1):
             digest.update(line)
-            try:
-                line.decode()
-            except UnicodeDecodeError as error:
-                byte = f"0x{line[error.start]:02x}"
-                raise ValueError(
-                    f"{path}, line {number}: byte {byte} is not valid UTF-8; convert the file first"
-                ) from None
+            decode_utf8(line, f"{path}, line {number}")
     return Content(digest.hexdigest(), number)
 
 
@@ -63,12 +59,9 @@ def code_digest(*paths: str) -> str:
     return " ".join(inspect(Path(path)).digest for path in paths)
 
 
-def lines(path: Path) -> Iterator[str]:
-    """Lines of a UTF-8 file without their ends; LF and CRLF end a line. A byte order mark is dropped."""
-    with path.open("rb") as file:  # binary files are split at LF alone
-        for number, line in enumerate(file):
-            text = line.decode("utf-8" if number else "utf-8-sig").removesuffix("\n")
-            yield text.removesuffix("\r")
+def texts_of(path: Path) -> Iterator[str]:
+    """The lines of a text file without their ends."""
+    return (line.text for line in read_lines(path))
 
 
 def aligned_files(path: Path, src: str, tgt: str) -> dict[str, tuple[Path, Path]]:
@@ -245,7 +238,7 @@ def _json_records(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
         for number, record in enumerate(array if isinstance(array, list) else [], 1):
             yield f"{path}, record {number}", _object(record, f"{path}, record {number}")
         return
-    for number, line in enumerate(lines(path), 1):
+    for number, line in enumerate(texts_of(path), 1):
         where = f"{path}, line {number}"
         yield where, _object(_parse_json(line, where), where) if line.strip() else {}
 
@@ -271,7 +264,7 @@ def _object(value: object, where: str) -> dict[str, object]:
 def _csv_records(path: Path) -> Iterator[list[str]]:
     """Header and rows. In a TSV file a quotation mark is a character like others."""
     is_tsv = path.suffix.lower() == ".tsv"
-    text = (f"{line.replace(chr(13), LONE_CR)}\n" for line in lines(path))
+    text = (f"{line.replace(chr(13), LONE_CR)}\n" for line in texts_of(path))
     reader = (
         csv.reader(text, delimiter="\t", quoting=csv.QUOTE_NONE) if is_tsv else csv.reader(text, strict=True)
     )

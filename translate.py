@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import tyro
 
 import checkpoint
 import runtime
 from config import DecodeConfig, Json, parse_args
+from lines import Line, decode_utf8, parse_line, read_lines
 from translator import LINE_BREAK, Translation, Translator
 
 DESCRIPTION = """Translate sentences, a file or standard input. Line n of the output belongs to line n
@@ -29,7 +30,6 @@ examples:
 """
 PICTURES = (".png", ".svg", ".pdf")
 READ_BYTES = 65_536
-BOM = "\ufeff".encode()
 
 
 @dataclass(frozen=True)
@@ -69,28 +69,19 @@ class TranslateConfig:
             raise ValueError(f"--attention must end in {', '.join(PICTURES)}, got {self.attention}")
 
 
-class Line(NamedTuple):
-    """One unit of the input."""
-
-    number: int
-    text: str
-    ending: str
-    """Line break to write after its translation."""
-
-
 def main(args: Sequence[str] | None = None) -> None:
     config = parse_args(TranslateConfig, args=args, description=DESCRIPTION)
     for flag, path in (("--output", config.output), ("--attention", config.attention)):
         if path:
             _check_writable(flag, path)
     # A file is read whole before anything is translated: what is wrong with it is said at once.
-    lines = _read_file(config.input) if config.input else _arguments(config.sentences)
+    given = list(read_lines(config.input)) if config.input else _arguments(config.sentences)
     path, workers = config.model or checkpoint.newest_run(), runtime.start(config.threads)
     translator = Translator.load(path, device=config.device, workers=workers)
     if config.attention:
         _draw(translator, config.sentences[0], config.attention, config.decode)
     from_stdin = not config.sentences and not config.input
-    chunks = _read_stdin() if from_stdin else _chunks(lines, 16 * config.decode.batch_size)
+    chunks = _read_stdin() if from_stdin else _chunks(given, 16 * config.decode.batch_size)
     outputs = _translate(translator, chunks, config)
     if config.output:
         runtime.write_atomic(config.output, "".join(outputs))
@@ -105,14 +96,14 @@ def _translate(
 ) -> Iterator[str]:
     """What to write for each chunk of lines; warnings go to standard error meanwhile."""
     unit = "sentence" if config.sentences else "line"
-    for lines in chunks:
-        texts = [line.text for line in lines]
+    for chunk in chunks:
+        texts = [line.text for line in chunk]
         translations = translator.translate(texts, decode=config.decode, n_best=config.n_best)
         if not config.json:
-            for line, translation in zip(lines, translations, strict=True):
+            for line, translation in zip(chunk, translations, strict=True):
                 for warning in translation.warnings:
                     print(f"{unit} {line.number}: {warning}", file=sys.stderr)
-        yield "".join(_format(*pair, config) for pair in zip(lines, translations, strict=True))
+        yield "".join(_format(*pair, config) for pair in zip(chunk, translations, strict=True))
 
 
 def _format(line: Line, translation: Translation, config: TranslateConfig) -> str:
@@ -131,19 +122,8 @@ def _format(line: Line, translation: Translation, config: TranslateConfig) -> st
 
 
 def _arguments(sentences: Sequence[str]) -> list[Line]:
-    texts = [
-        _decode(text.encode(errors="surrogateescape"), f"sentence {i}") for i, text in enumerate(sentences, 1)
-    ]
-    return [Line(number, text, "\n") for number, text in enumerate(texts, 1)]
-
-
-def _read_file(path: Path) -> list[Line]:
-    if not path.exists() or path.is_dir():
-        raise FileNotFoundError(
-            f"--input {path} is {'a folder' if path.is_dir() else 'not there'}; name a file"
-        )
-    with path.open("rb") as file:  # in binary, lines end with LF alone
-        return [_line(data, number, str(path)) for number, data in enumerate(file, 1)]
+    raw = enumerate((text.encode(errors="surrogateescape") for text in sentences), 1)
+    return [Line(number, decode_utf8(data, f"sentence {number}"), "\n") for number, data in raw]
 
 
 def _read_stdin() -> Iterator[list[Line]]:
@@ -153,31 +133,17 @@ def _read_stdin() -> Iterator[list[Line]]:
     stdin = cast(io.BufferedReader, sys.stdin.buffer)
     number, rest = 0, b""
     while data := stdin.read1(READ_BYTES):
-        *lines, rest = (rest + data).split(b"\n")
-        if lines:
-            yield [_line(line + b"\n", number + i, "standard input") for i, line in enumerate(lines, 1)]
-        number += len(lines)
+        *whole, rest = (rest + data).split(b"\n")
+        if whole:
+            numbered = enumerate(whole, number + 1)
+            yield [parse_line(line + b"\n", i, "standard input") for i, line in numbered]
+        number += len(whole)
     if rest:
-        yield [_line(rest, number + 1, "standard input")]
+        yield [parse_line(rest, number + 1, "standard input")]
 
 
-def _line(data: bytes, number: int, name: str) -> Line:
-    ending = b"\r\n" if data.endswith(b"\r\n") else b"\n"
-    text = data.removesuffix(ending).removeprefix(BOM if number == 1 else b"")
-    return Line(number, _decode(text, f"line {number} of {name}"), ending.decode())
-
-
-def _decode(data: bytes, name: str) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{name} is not UTF-8: byte {data[error.start]:#04x} at offset {error.start}; convert it first"
-        ) from None
-
-
-def _chunks(lines: Iterable[Line], size: int) -> Iterator[list[Line]]:
-    rest = iter(lines)
+def _chunks(given: Iterable[Line], size: int) -> Iterator[list[Line]]:
+    rest = iter(given)
     while chunk := list(islice(rest, size)):
         yield chunk
 

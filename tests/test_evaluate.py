@@ -12,9 +12,9 @@ from sacrebleu.significance import PairedTest
 
 import checkpoint
 import evaluate
+import lines
 import scores
 from config import Config, DataConfig, DecodeConfig, ModelConfig, to_json
-from evaluate import read_lines
 from scores import Score, paired_test, quick_score, score, sentence_chrf
 from tokenizer import Tokenizer
 from translator import Translation, Translator
@@ -50,9 +50,13 @@ def corpus(num, noise, seed=0):
     return hypotheses, references
 
 
-def write(path, lines, end="\n"):
-    path.write_bytes("".join(line + end for line in lines).encode())
+def write(path, rows, end="\n"):
+    path.write_bytes("".join(line + end for line in rows).encode())
     return path
+
+
+def read_lines(path):
+    return [line.text for line in lines.read_lines(path)]
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +255,7 @@ def test_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
 def test_invalid_utf8_is_refused_with_its_line_number(tmp_path, mark):
     path = tmp_path / "x.txt"
     path.write_bytes(mark + b"a\nb\ncaf\xe9\n")
-    with pytest.raises(ValueError, match=r"x\.txt is not valid UTF-8: line 3 has the byte 0xe9"):
+    with pytest.raises(ValueError, match=r"x\.txt, line 3: byte 0xe9 is not valid UTF-8"):
         read_lines(path)
 
 
@@ -305,7 +309,7 @@ def model(tmp_path, monkeypatch):
         decode: DecodeConfig
 
         @classmethod
-        def load(cls, path, *, device, split_sentences):
+        def load(cls, path, *, device, split_sentences, workers):
             assert not split_sentences
             return cls()
 
@@ -509,9 +513,7 @@ def test_files_of_different_length_are_refused_with_both_numbers(tmp_path, monke
 def test_missing_file_is_refused(tmp_path, monkeypatch, capsys):
     ref = write(tmp_path / "ref.txt", ["a"])
     line = refused(monkeypatch, capsys, "--hypotheses", tmp_path / "nope", "--references", ref)
-    assert (
-        line == f"error: {tmp_path / 'nope'} is not there; a text file with one sentence a line is wanted\n"
-    )
+    assert line == f"error: {tmp_path / 'nope'} is not there; name a text file\n"
 
 
 def test_empty_set_is_refused(tmp_path, monkeypatch, capsys):

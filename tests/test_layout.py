@@ -10,9 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ORDER = (
-    "config", "runtime", "tokenizer", "lexicon", "phrases", "quantities", "clauses", "descriptions", "templates",
-    "constructions", "phrasebook", "model", "readers", "origins", "corpus", "dataset", "decoding", "checkpoint",
-    "picture", "translator", "scores", "evaluate", "reporting", "learner", "train", "translate",
+    "config", "runtime", "lines", "tokenizer", "lexicon", "phrases", "quantities", "clauses", "descriptions",
+    "templates", "constructions", "phrasebook", "model", "readers", "origins", "corpus", "dataset", "decoding",
+    "checkpoint", "picture", "translator", "scores", "evaluate", "reporting", "learner", "train", "translate",
 )  # fmt: skip
 
 
@@ -61,7 +61,10 @@ def test_the_code_passes_mypy():
 def test_nothing_unpickles():  # fault 17
     for module in ORDER:
         text = (ROOT / f"{module}.py").read_text()
-        assert not re.search(r"torch\.load|pickle\.load|torch\.save|\beval\(|\bexec\(", text), module
+        assert not re.search(
+            r"(?<!\w)(?<!safetensors\.)torch\.load|pickle\.load|(?<!safetensors\.)torch\.save|(?<![.\w])(eval|exec)\(",
+            text,
+        ), module
 
 
 @pytest.mark.parametrize(

@@ -79,22 +79,22 @@ def test_an_unclosed_quotation_mark_in_csv_is_named(tmp_path):
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\x00"])
 def test_lines_end_at_lf_alone(tmp_path, separator):  # fault 15
     path = write(tmp_path / "a.en", f"one{separator}half\ntwo\n")
-    assert list(readers.lines(path)) == [f"one{separator}half", "two"]
+    assert list(readers.texts_of(path)) == [f"one{separator}half", "two"]
 
 
 def test_crlf_ends_a_line_and_the_last_line_need_not_end(tmp_path):
-    assert list(readers.lines(write(tmp_path / "a.en", "one\r\n\r\ntwo"))) == ["one", "", "two"]
+    assert list(readers.texts_of(write(tmp_path / "a.en", "one\r\n\r\ntwo"))) == ["one", "", "two"]
 
 
 def test_the_number_of_lines_is_what_reading_gives(tmp_path):
     for content in ("", "a", "a\n", "a\n\n", "a\rb\u2028c\nd"):
         path = write(tmp_path / "a.en", content)
-        assert readers.inspect(path).num_lines == len(list(readers.lines(path))), content
+        assert readers.inspect(path).num_lines == len(list(readers.texts_of(path))), content
 
 
 def test_a_byte_order_mark_is_dropped_at_the_start_alone(tmp_path):
     path = write(tmp_path / "a.en", "\ufeffone\n\ufefftwo\n")
-    assert list(readers.lines(path)) == ["one", "\ufefftwo"]
+    assert list(readers.texts_of(path)) == ["one", "\ufefftwo"]
     assert read(write(tmp_path / "a.csv", "\ufeffen,de\na,b\n")) == [("a", "b")]
     assert read(write(tmp_path / "a.jsonl", '\ufeff{"en": "a", "de": "b"}\n')) == [("a", "b")]
     assert read(write(tmp_path / "a.json", '\ufeff[{"en": "a", "de": "b"}]')) == [("a", "b")]

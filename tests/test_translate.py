@@ -192,7 +192,7 @@ def test_an_output_file_is_written_whole_or_not_at_all(
     monkeypatch.setattr(translate, "READ_BYTES", 4)
     give_stdin(monkeypatch, b"one\ntwo\nthr\xe9e\nfour\n")
     (tmp_path / "out.txt").write_text("before")
-    with pytest.raises(ValueError, match="line 3 of standard input is not UTF-8: byte 0xe9 at offset 3"):
+    with pytest.raises(ValueError, match="standard input, line 3: byte 0xe9 is not valid UTF-8"):
         run(model, "--output", tmp_path / "out.txt")
     assert [p.name for p in tmp_path.iterdir()] == ["out.txt"]
     assert (tmp_path / "out.txt").read_text() == "before"
@@ -271,9 +271,9 @@ def test_the_newest_finished_model_is_the_default(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--input", "none.txt"], "--input none.txt is not there; name a file"),
-        (["--input", "."], "--input . is a folder; name a file"),
-        (["--input", "latin.txt"], "line 2 of latin.txt is not UTF-8: byte 0xe9 at offset 1"),
+        (["--input", "none.txt"], "none.txt is not there; name a text file"),
+        (["--input", "."], ". is a folder; name a text file"),
+        (["--input", "latin.txt"], "latin.txt, line 2: byte 0xe9 is not valid UTF-8"),
         (["Hello", "--input", "latin.txt"], "give sentences or --input, not both"),
         (["Hello", "--output", "."], "--output . cannot be written"),
         (["Hello", "--output", "latin.txt/out"], "--output latin.txt/out cannot be written"),
@@ -291,7 +291,7 @@ def test_the_newest_finished_model_is_the_default(
         (["--attention", "a.png"], "--attention draws one sentence"),
         (["Hello", "--attention", "a.doc"], "--attention must end in .png, .svg, .pdf, got a.doc"),
         (["—", "--attention", "a.png"], "nothing to translate in '—'"),
-        (["bad \udce9 byte"], "sentence 1 is not UTF-8: byte 0xe9 at offset 4"),
+        (["bad \udce9 byte"], "sentence 1: byte 0xe9 is not valid UTF-8"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
