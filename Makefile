@@ -9,7 +9,7 @@ DEMO := runs/phrasebook-en-fr
 
 demo: .venv/main.stamp
 	@if [ -e $(DEMO)/README.md ]; then echo "$(DEMO) is trained already"; \
-	elif [ -e $(DEMO) ]; then $(BIN)/python train.py --resume $(DEMO); \
+	elif [ -e $(DEMO)/config.json ]; then $(BIN)/python train.py --resume $(DEMO); \
 	else $(BIN)/python train.py; fi
 	$(BIN)/python translate.py --model $(DEMO) --input docs/demo.txt
 

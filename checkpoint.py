@@ -105,6 +105,8 @@ def load(path: Path, device: torch.device) -> LoadedModel:
     _check_sizes(config, tokenizer.vocab_size, tensors, path / WEIGHTS)
     model = build(config.model, tokenizer.vocab_size, config.data.max_length)
     copy_weights(model, tensors, path / WEIGHTS)
+    if not all(p.isfinite().all() for p in model.parameters()):
+        raise ValueError(f"{path / WEIGHTS} holds values that are not finite; train it again")
     return LoadedModel(model.eval().to(device), tokenizer, config, path)
 
 
@@ -201,17 +203,20 @@ def save_state(path: Path, state: TrainState, tensors: dict[str, Tensor], keep: 
     root = path / "checkpoints"
     final = root / f"{state.step:06d}"
     temporary = root / f".{final.name}.incomplete"
+    replaced = root / f".{final.name}.replaced"
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         cpu = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
         runtime.write_atomic(temporary / "state.safetensors", safetensors.torch.save(cpu))
         runtime.write_atomic(temporary / "state.json", json.dumps(to_json(state), indent=2) + "\n")
-        shutil.rmtree(final, ignore_errors=True)
+        if final.exists():  # the same step again after a resume: never a moment without one of the two
+            final.replace(replaced)
         temporary.replace(final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     runtime.sync_folder(root)
+    shutil.rmtree(replaced, ignore_errors=True)
     for old in checkpoints(path)[:-keep]:
         shutil.rmtree(old)
     return final

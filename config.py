@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import math
+import re
 import sys
 import types
 from collections.abc import Sequence
@@ -41,6 +43,8 @@ class DataConfig:
     def __post_init__(self) -> None:
         _require(self.max_length >= 2, "--max-length", "at least 2", self.max_length)
         _require(self.max_length_ratio >= 1, "--max-length-ratio", "at least 1", self.max_length_ratio)
+        _require(self.dataset != "", "--dataset", "a name or a path", "nothing")
+        _require(0 <= self.data_seed < 2**63, "--data-seed", "0 or more and less than 2^63", self.data_seed)
         _require(self.src != self.tgt, "--src and --tgt", "two different languages", f"{self.src} twice")
 
 
@@ -93,8 +97,8 @@ class DecodeConfig:
     """Sentences decoded together."""
 
     def __post_init__(self) -> None:
-        _require(self.beam >= 1, "--beam", "at least 1", self.beam)
-        _require(self.length_penalty >= 0, "--length-penalty", "0 or more", self.length_penalty)
+        _require(1 <= self.beam <= 1_000, "--beam", "at least 1 and at most 1000", self.beam)
+        _require(0 <= self.length_penalty <= 10, "--length-penalty", "from 0 to 10", self.length_penalty)
         _require(self.batch_size >= 1, "--batch-size", "at least 1", self.batch_size)
 
 
@@ -106,9 +110,9 @@ class TrainConfig:
     """Model and training settings to start from; auto chooses by corpus size and time. Other flags override."""
     batch_tokens: int = 4_096
     """Target tokens per optimizer step, padding not counted."""
-    accumulate: int = 1
-    """Micro-batches a step is split into; the gradient stays the same. On a CPU as many as there are threads,
-    which then run side by side; elsewhere more of them save memory."""
+    accumulate: int | None = None
+    """Micro-batches a step is split into. On a CPU they run side by side, by default one for each thread, of at
+    least 512 tokens each; elsewhere more of them save memory, and one is the default."""
     lr: float = 2e-3
     """Highest learning rate of AdamW."""
     schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
@@ -126,11 +130,12 @@ class TrainConfig:
     bpe_dropout: float = 0.0
     """Probability of leaving a merge out when training text is cut into subwords."""
     max_minutes: float | None = None
-    """Time budget in minutes, validation included; with --max-steps, whichever ends first."""
+    """Time budget in minutes, validation included; with --max-steps, whichever ends first. None = no limit."""
     max_steps: int | None = None
-    """Optimizer steps; without any budget, chosen from the corpus."""
+    """Optimizer steps. None = no limit."""
     validate_every: int | None = None
-    """Steps between validations, each with a checkpoint; by default an epoch, at most 1,000 steps."""
+    """Steps between validations, each with a checkpoint; by default an epoch or the warm-up, whichever is longer,
+    but at most 1,000 steps."""
     patience: int | None = 10
     """Validations without a better score before training stops; None = never."""
     keep_checkpoints: int = 2
@@ -143,19 +148,20 @@ class TrainConfig:
     """Use bfloat16 where the hardware computes in it (never on a CPU)."""
 
     def __post_init__(self) -> None:
-        for flag in ("batch_tokens", "accumulate", "warmup_steps", "keep_checkpoints", "log_every"):
+        for flag in ("batch_tokens", "warmup_steps", "keep_checkpoints", "log_every"):
             _require(
                 getattr(self, flag) >= 1, f"--{flag.replace('_', '-')}", "at least 1", getattr(self, flag)
             )
-        for flag in ("max_minutes", "max_steps", "validate_every", "patience"):
+        for flag in ("accumulate", "max_minutes", "max_steps", "validate_every", "patience"):
             value = getattr(self, flag)
             _require(value is None or value > 0, f"--{flag.replace('_', '-')}", "more than 0", value)
         for flag in ("label_smoothing", "ema_decay", "bpe_dropout"):
             value = getattr(self, flag)
             _require(0 <= value < 1, f"--{flag.replace('_', '-')}", "in [0, 1)", value)
-        _require(
-            self.accumulate <= self.batch_tokens, "--accumulate", "at most --batch-tokens", self.accumulate
-        )
+        if self.accumulate is not None and self.accumulate > self.batch_tokens:
+            given = f"{self.accumulate} for {self.batch_tokens} tokens"
+            raise ValueError(f"--accumulate must be at most --batch-tokens, got {given}")
+        _require(0 <= self.seed < 2**63, "--seed", "0 or more and less than 2^63", self.seed)
         _require(self.lr > 0, "--lr", "more than 0", self.lr)
         _require(self.weight_decay >= 0, "--weight-decay", "0 or more", self.weight_decay)
         _require(self.clip_norm > 0, "--clip-norm", "more than 0", self.clip_norm)
@@ -195,6 +201,9 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
 
 # A micro-batch smaller than this spends more time around its matrix products than in them.
 MIN_MICRO_BATCH = 512
+# Target tokens that a CPU thread learns from in a second with the preset small, and that a pair has: rough figures,
+# to tell whether there is time for one epoch.
+SMALL_TOKENS_PER_S, TOKENS_PER_PAIR = 1_000, 20
 
 
 def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) -> tuple[Config, str]:
@@ -207,14 +216,7 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
     train = config.train
     name, why = train.preset, "as asked"
     if name == "auto":
-        if config.data.dataset.startswith("builtin:"):
-            name, why = "phrasebook", "the embedded corpus"
-        elif num_pairs < 100_000:
-            name, why = "tiny", "fewer than 100,000 pairs"
-        elif has_accelerator and num_pairs >= 1_000_000:
-            name, why = "base", "a large corpus and an accelerator"
-        else:
-            name, why = "small", "a mid-sized corpus, or no accelerator for a large one"
+        name, why = _choose_preset(config, num_pairs, workers, has_accelerator)
     model, preset = PRESETS[name]
     # A subword should be met often enough to be learned: the vocabulary grows with the root of the corpus. The
     # embedded one has fewer words than others of its size.
@@ -222,17 +224,38 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
     vocab_size = min(32_000, max(1_000, round(factor * num_pairs**0.5, -3)))
     schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
     minutes = train.max_minutes
-    budget = f"{minutes or train.max_steps} {'minutes' if minutes else 'steps'}"
+    budget = f"{minutes:g} minutes" if minutes else f"{train.max_steps} steps"
     if minutes is None and train.max_steps is None:
         if config.data.dataset.startswith("builtin:"):
             minutes, budget = 5.0, "5 minutes, enough for the embedded corpus"
         else:
             schedule, budget = "inverse-sqrt", "no budget, so until validation no longer improves"
-    accumulate = 1 if has_accelerator else max(1, min(workers, preset.batch_tokens // MIN_MICRO_BATCH))
-    preset = replace(preset, schedule=schedule, max_minutes=minutes, accumulate=accumulate)
+    preset = replace(preset, schedule=schedule, max_minutes=minutes)
     chosen = Config(config.data, replace(model, vocab_size=int(vocab_size)), preset)
     size = f"at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"
     return chosen, f"preset {name} ({why}), {size}, {schedule} schedule ({budget})"
+
+
+def _choose_preset(
+    config: Config, num_pairs: int, workers: int, has_accelerator: bool
+) -> tuple[Literal["phrasebook", "tiny", "small", "base"], str]:
+    if config.data.dataset.startswith("builtin:"):
+        return "phrasebook", "the embedded corpus"
+    if num_pairs < 100_000:
+        return "tiny", "fewer than 100,000 pairs"
+    if has_accelerator:
+        return ("base", "a large corpus") if num_pairs >= 1_000_000 else ("small", "a mid-sized corpus")
+    seconds = 60 * (config.train.max_minutes or math.inf)
+    if seconds * workers * SMALL_TOKENS_PER_S < num_pairs * TOKENS_PER_PAIR:
+        return "tiny", "too little time for an epoch of a larger model"
+    return "small", "the largest that a CPU trains in reasonable time"
+
+
+def num_micro_batches(train: TrainConfig, workers: int, has_accelerator: bool) -> int:
+    """`--accumulate`, or its default for this machine."""
+    if train.accumulate is not None:
+        return train.accumulate
+    return 1 if has_accelerator else max(1, min(workers, train.batch_tokens // MIN_MICRO_BATCH))
 
 
 def parse_args(
@@ -262,17 +285,18 @@ def parse_args(
 
 
 def _one_line(boxed: str) -> str:
-    """The message inside the box that tyro draws, up to the first rule."""
+    """The message inside the box that tyro draws (of plain dashes where the terminal has no others)."""
     words: list[str] = []
     for line in boxed.splitlines()[1:]:
-        text = line.strip("│╭╰╮╯ ")
-        if not text or text[0] == "─":
-            break
+        text = line.strip("│|╭╰╮╯+ ")
+        if set(text) <= {"─", "-"}:
+            if words:
+                break
+            continue
         words += text.split()
     message = " ".join(words)
-    return (
-        message.split(": ", 1)[1] if message.startswith("Error parsing ") and ": --" in message else message
-    )
+    # "Error parsing model: --d-model must be …": the check has named the flag already.
+    return re.sub(r"^Error parsing [^:]*: (?=--)", "", message)
 
 
 def to_json(config: object) -> dict[str, Json]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -283,8 +282,5 @@ def _content(tokenizer: Tokenizer) -> str:
     """Digest of a tokenizer, and of the code that uses it."""
     digest = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
     digest.update(Path(tokenizer_module.__file__).read_bytes())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "tokenizer.json"
-        tokenizer.save(path)
-        digest.update(path.read_bytes())
+    digest.update(tokenizer.digest.encode())
     return digest.hexdigest()

@@ -14,9 +14,22 @@ from typing import NamedTuple
 import checkpoint
 import runtime
 from config import DataConfig, DecodeConfig, Json, parse_args, to_json
+from languages import primary_language
 from lines import read_lines
-from scores import TRIALS, Paired, Score, measure, one_line, paired_of, scores_of, sentence_chrf
+from scores import (
+    TRIALS,
+    Paired,
+    Score,
+    check_bootstrap,
+    measure,
+    one_line,
+    paired_of,
+    scores_of,
+    sentence_chrf,
+)
 from translator import Translator
+
+SPLIT = "test"
 
 
 @dataclass(frozen=True)
@@ -39,8 +52,8 @@ class EvaluateConfig:
     """Source language or column."""
     tgt: str | None = None
     """Target language or column."""
-    split: str = "test"
-    """Split to translate: train, validation, test, or another that the corpus has."""
+    split: str | None = None
+    """Split to translate: train, validation, test, or another that the corpus has; test unless given."""
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     device: str = "auto"
     """cpu, cuda, mps …; auto takes an accelerator when there is one."""
@@ -56,17 +69,24 @@ class EvaluateConfig:
     """Save scores, settings and every sentence here."""
 
     def __post_init__(self) -> None:
-        if self.bootstrap < 40:
-            raise ValueError(f"--bootstrap must be at least 40, got {self.bootstrap}")
+        check_bootstrap(self.bootstrap)
         if self.worst < 0:
             raise ValueError(f"--worst must be 0 or more, got {self.worst}")
         if self.references is not None and self.hypotheses is None:
             raise ValueError("--references needs --hypotheses, the file that they belong to")
         if self.references is not None and self.against is not None and self.against.is_dir():
             raise ValueError("--against a model needs a corpus to translate; leave --references out")
-        for flag, path in (("--output", self.output), ("--json", self.json)):
-            if path is not None and path.is_dir():
-                raise ValueError(f"{flag} must be a file, {path} is a folder")
+        of_corpus = {
+            "--dataset": self.dataset,
+            "--dataset-config": self.dataset_config,
+            "--src": self.src,
+            "--split": self.split,
+        }
+        given = [flag for flag, value in of_corpus.items() if value is not None]
+        if self.references is not None and given:
+            raise ValueError(
+                f"--references takes the place of a corpus; leave it out, or {' and '.join(given)}"
+            )
 
 
 @dataclass(frozen=True)
@@ -218,18 +238,44 @@ def _system_json(system: System, scores: Sequence[Score]) -> dict[str, Json]:
     }
 
 
-def _data_config(options: EvaluateConfig) -> DataConfig:
-    """The model's corpus, with what the flags say instead."""
+def _corpus_set(options: EvaluateConfig) -> tuple["_Set", DataConfig]:
+    """The split to score, of the model's corpus or of what the flags say instead."""
     if options.model is None and options.hypotheses is not None and options.dataset is not None:
-        data = DataConfig()
+        path, data = None, DataConfig()
     else:
-        data = checkpoint.read_config(options.model or checkpoint.newest_run())[0].data
+        path = options.model or checkpoint.newest_run()
+        data = checkpoint.read_config(path)[0].data
     if options.dataset is not None:
         data = replace(data, dataset=options.dataset, dataset_config=None)
     if options.dataset_config is not None:
         data = replace(data, dataset_config=options.dataset_config)
     # Both at once, since the other direction swaps them.
-    return replace(data, src=options.src or data.src, tgt=options.tgt or data.tgt)
+    data = replace(data, src=options.src or data.src, tgt=options.tgt or data.tgt)
+    # What does not fit comes to light before the corpus is read.
+    if options.hypotheses is None and path is not None:
+        _check_direction("--model", path, data)
+    if options.against is not None and options.against.is_dir():
+        _check_direction("--against", options.against, data)
+    try:
+        return _Set.from_corpus(data, options.split or SPLIT), data
+    except (FileNotFoundError, ValueError) as error:
+        # The user of a model need not know where its corpus was.
+        if options.dataset is not None or not str(error).startswith("--dataset "):
+            raise
+        raise FileNotFoundError(
+            f"the corpus of {path} cannot be read; name the place where it is now with --dataset ({error})"
+        ) from None
+
+
+def _check_direction(flag: str, path: Path, data: DataConfig) -> None:
+    """Raise a ValueError unless a model translates between the languages of the set."""
+    own = checkpoint.read_config(path)[0].data
+    pairs = [(primary_language(side.src), primary_language(side.tgt)) for side in (own, data)]
+    if pairs[0] != pairs[1]:
+        raise ValueError(
+            f"{flag} {path} translates {own.src} → {own.tgt}, but the set is {data.src} → {data.tgt}; give"
+            " --src and --tgt that name its languages, another model, or a file of finished translations"
+        )
 
 
 class _Set(NamedTuple):
@@ -272,9 +318,8 @@ class _Set(NamedTuple):
         return System(str(path), lines)
 
 
-def _translate(path: Path, sources: Sequence[str], options: EvaluateConfig) -> System:
+def _translate(path: Path, sources: Sequence[str], options: EvaluateConfig, workers: int) -> System:
     # A row of a corpus is one unit, however many sentences it holds: so it was in training.
-    workers = runtime.start(options.threads)
     translator = Translator.load(path, device=options.device, split_sentences=False, workers=workers)
     print(f"translating {len(sources):,} sentences with {path}", file=sys.stderr)
     start = time.perf_counter()
@@ -295,30 +340,30 @@ def evaluate(options: EvaluateConfig) -> Report:
     Raises:
         ValueError, FileNotFoundError: files, splits or models that are missing or do not fit together.
     """
+    # First what can be wrong: it should not come to light after minutes of translation.
+    workers = runtime.start(options.threads)
+    runtime.check_writable("--output", options.output)
+    runtime.check_writable("--json", options.json)
     data: DataConfig | None = None
     if options.references is not None:
         wanted = _Set.from_file(options.references)
     else:
-        data = _data_config(options)
-        wanted = _Set.from_corpus(data, options.split)
+        wanted, data = _corpus_set(options)
     sources, references = wanted.sources or [], wanted.references
     if not references:
         raise ValueError(f"{wanted.name} is empty; there is nothing to score")
 
-    # First what can be wrong: it should not come to light after minutes of translation.
     system = other = None
     if options.hypotheses is not None:
         system = wanted.system("--hypotheses", options.hypotheses)
-    if options.against is not None and options.against.is_dir():
-        checkpoint.read_config(options.against)
-    elif options.against is not None:
+    if options.against is not None and not options.against.is_dir():
         other = wanted.system("--against", options.against)
     if system is None:
-        system = _translate(options.model or checkpoint.newest_run(), sources, options)
+        system = _translate(options.model or checkpoint.newest_run(), sources, options, workers)
     if options.output is not None:
         runtime.write_atomic(options.output, "".join(f"{line}\n" for line in system.lines))
     if options.against is not None and other is None:
-        other = _translate(options.against, sources, options)
+        other = _translate(options.against, sources, options, workers)
 
     tgt = options.tgt or ("" if data is None else data.tgt)
     measured = measure(system.lines, references, tgt, options.bootstrap)
@@ -334,10 +379,10 @@ def evaluate(options: EvaluateConfig) -> Report:
         scores=scores_of(measured, options.bootstrap),
         other_scores=[] if others is None else scores_of(others, options.bootstrap),
         paired=[] if others is None else paired_of(measured, others),
-        sentence_scores=sentence_chrf(system.lines, references),
+        sentence_scores=sentence_chrf(measured),
         settings={
             "data": None if data is None else to_json(data),
-            "split": None if data is None else options.split,
+            "split": None if data is None else options.split or SPLIT,
             "decode": to_json(options.decode) if translated else None,
         },
     )

@@ -48,6 +48,8 @@ class Learner:
         self.optimizer = torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.dtype = runtime.autocast_dtype(device, config.mixed_precision)
         self.pool = ThreadPoolExecutor(workers if device.type == "cpu" else 1)
+        self.first_bad = torch.zeros((), dtype=torch.int64, device=device)
+        """The first step whose loss or gradient was not finite; 0 while there is none. Stays on the device."""
 
     def step(self, batches: list[Batch], lr: float, step: int) -> tuple[Tensor, Tensor]:
         """Learn from micro-batches as if they were one.
@@ -68,6 +70,8 @@ class Learner:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         torch._foreach_div_([p.grad for p in parameters if p.grad is not None], num_tokens)
         norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.clip_norm)
+        is_first_bad = (self.first_bad == 0) & ~(total.isfinite() & norm.isfinite())
+        self.first_bad = torch.where(is_first_bad, step, self.first_bad)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()
@@ -116,7 +120,6 @@ class Learner:
         checkpoint.copy_weights(self.model, part("model."), source)
         checkpoint.copy_weights(self.averaged, part("average."), source)
         for name, parameter in self.model.named_parameters():
-            self.optimizer.state[parameter] = {
-                k: t if k == "step" else t.to(self.device) for k, t in part(f"optimizer.{name}.").items()
-            }
+            moments = part(f"optimizer.{name}.")
+            self.optimizer.state[parameter] = {k: t.to(self.device) for k, t in moments.items()}
         self.average.n_averaged.copy_(state["num_averaged"])

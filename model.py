@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Literal, cast
 
 import torch
@@ -67,7 +68,7 @@ class Dropout(nn.Module):
             -(2**63), None, generator=generator
         )
         byte = words.view(torch.uint8)[: x.numel()].view_as(x)
-        threshold = max(1, round(256 * self.p))
+        threshold = min(max(1, round(256 * self.p)), 255)
         return x * ((byte >= threshold) * (256 / (256 - threshold)))
 
 
@@ -83,11 +84,18 @@ class InputEmbeddings(nn.Module):
         return self.embedding(x) * math.sqrt(self.d_model)
 
 
+@lru_cache(maxsize=32)
+def _sinusoidal_table(seq_len: int, dim: int, device: torch.device) -> Tensor:
+    # Made while decoding or while training, it must serve the other too.
+    with torch.inference_mode(False):
+        return sinusoidal_positional_encoding(seq_len, dim, device)
+
+
 class PositionalEncoding(nn.Module):
     """Adds positions to (B, T, D), then dropout.
 
     Args:
-        seq_len: longest sequence of a learned table; a sinusoidal one grows on demand.
+        seq_len: longest sequence of a learned table; sinusoidal positions have no longest.
     Raises:
         ValueError: a sequence runs past a learned table.
     """
@@ -95,21 +103,18 @@ class PositionalEncoding(nn.Module):
     def __init__(self, d_model: int, seq_len: int, dropout: float, kind: Positions = "sinusoidal") -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
-        self.kind = kind
-        self.table: Tensor
-        if kind == "learned":
-            self.table = nn.Parameter(torch.randn(seq_len, d_model) * 0.02)
-        else:
-            table = sinusoidal_positional_encoding(min(seq_len, 512), d_model)
-            self.register_buffer("table", table, persistent=False)
+        self.table = nn.Parameter(torch.randn(seq_len, d_model) * 0.02) if kind == "learned" else None
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """`start` is the position of x's first step."""
-        end, table = start + x.size(1), self.table
+        end = start + x.size(1)
+        if self.table is None:
+            power_of_two = 1 << (end - 1).bit_length()
+            table = _sinusoidal_table(max(512, power_of_two), x.size(2), x.device)
+        else:
+            table = self.table
         if end > len(table):
-            if self.kind == "learned":
-                raise ValueError(f"a sequence of {end} tokens does not fit {len(table)} learned positions")
-            self.table = table = sinusoidal_positional_encoding(2 * end, x.size(2), x.device)
+            raise ValueError(f"a sequence of {end} tokens does not fit {len(table)} learned positions")
         return self.dropout(x + table[start:end].type_as(x))
 
 

@@ -1,5 +1,6 @@
 """From the name of a corpus to its splits as `datasets`, row by row as they stand there."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -47,7 +48,7 @@ def find_splits(config: DataConfig) -> dict[str, Reader]:
         raise ValueError(f"--dataset-config is for the Hub and for folders; {name} has no configurations")
     if name.startswith("builtin:"):
         return _builtin(config)
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))  # noqa: PTH111 (Path.expanduser raises for an unknown user)
     if path.is_file():
         return {"train": _file_reader([path], config)}
     if pairs := readers.aligned_files(path, config.src, config.tgt):
@@ -94,8 +95,10 @@ def _folder(path: Path, config: DataConfig) -> dict[str, Reader]:
     """Splits by the names of the files, as `datasets` infers them."""
     try:
         builder = datasets.load_dataset_builder(str(path), config.dataset_config)
-    except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
-        raise ValueError(f"--dataset {path}: {_one_line(error)}") from None
+    except Exception as error:  # a folder may hold anything, and what reads it raises errors of its own
+        raise ValueError(
+            f"--dataset {path} cannot be read: {_one_line(error)}; give the file itself"
+        ) from None
     files = {
         str(split): [Path(file) for file in files]
         for split, files in (builder.config.data_files or {}).items()
@@ -212,6 +215,10 @@ def _generate(rows: Callable[P, Iterator[Row]], *none: P.args, **arguments: P.kw
         if isinstance(cause, ValueError | OSError):
             raise cause from None
         raise
+    except ValueError as error:
+        if "corresponds to no data" not in str(error):
+            raise
+        raise ValueError("the corpus has no row; give a file with at least one pair") from None
 
 
 def _phrasebook_rows(split: str, seed: int, src: str, tgt: str, content: str) -> Iterator[Row]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from languages import primary_language
 from lines import decode_utf8, read_lines
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
@@ -27,6 +28,8 @@ LONE_CR = "\udc0d"
 NESTED = ("translation", "translations")
 # Rows of a JSON file that are looked at to learn its columns.
 PEEK = 1_000
+# The csv module refuses longer cells; rows that are too long are counted later, by their tokens.
+csv.field_size_limit(2**31 - 1)
 
 
 class Content(NamedTuple):
@@ -123,7 +126,7 @@ def match_sides(names: Sequence[str], src: str, tgt: str, where: str) -> tuple[s
 
 def _candidates(wanted: str, names: Sequence[str] | Mapping[str, Path]) -> list[str]:
     """Names that fit at the strictest level at which any does."""
-    for level in (str, _folded, _primary):
+    for level in (str, _folded, primary_language):
         if fitting := [name for name in names if level(name) == level(wanted)]:
             return fitting
     return []
@@ -131,10 +134,6 @@ def _candidates(wanted: str, names: Sequence[str] | Mapping[str, Path]) -> list[
 
 def _folded(name: str) -> str:
     return name.casefold().replace("-", "_")
-
-
-def _primary(name: str) -> str:
-    return _folded(name).partition("_")[0]
 
 
 def match_fields(fields: Sequence[Field], src: str, tgt: str, where: str) -> tuple[Field, Field]:

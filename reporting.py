@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from tqdm import tqdm
 
 import runtime
 from checkpoint import CARD, WEIGHTS, TrainState
-from config import Config
+from config import Config, DecodeConfig
 from picture import draw_attention
 from scores import Score
 from translator import Attention, Translation
@@ -33,7 +34,7 @@ class Reporter:
             self.bar = tqdm(total=100, bar_format="{l_bar}{bar}| {elapsed}<{postfix}", desc="training")
 
     def log_step(self, state: TrainState, values: Mapping[str, float], progress: float) -> None:
-        """Log loss, learning rate, gradient norm and target tokens per second of the last steps."""
+        """Log loss, learning rate and gradient norm of this step, and the target tokens per second since the last."""
         self._write("train", state, values)
         eta = _clock(state.elapsed_s * (1 - progress) / progress) if progress else "?"
         where = f"step {state.step:,} | epoch {state.epoch}"
@@ -124,6 +125,8 @@ def write_card(
         f"{model.d_model}, {model.num_heads} heads, feed-forward {model.d_ff}; {num_parameters:,} parameters; "
         f"weights of step {state.best_step:,} (validation BLEU {state.best_score:.2f}) in `{WEIGHTS}`.",
         "",
+        f"Scores with beam {DecodeConfig.beam} and length penalty {DecodeConfig.length_penalty}:",
+        "",
         "| split | metric | score | 95 % interval | signature |",
         "|---|---|---|---|---|",
     ]
@@ -132,7 +135,15 @@ def write_card(
             lines.append(
                 f"| {split} | {s.name} | {s.value:.2f} | {s.low:.2f}–{s.high:.2f} | `{s.signature}` |"
             )
-    lines += ["", "Use:", "", "```", f'python translate.py --model {path} "sentence"', "```", ""]
+    lines += [
+        "",
+        "Use:",
+        "",
+        "```",
+        f'python translate.py --model {shlex.quote(str(path))} "sentence"',
+        "```",
+        "",
+    ]
     lines += ["It knows what its corpus holds; sentences far from it come out wrong.", ""]
     runtime.write_atomic(path / CARD, "\n".join(lines))
 

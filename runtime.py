@@ -21,13 +21,14 @@ def device(name: str = "auto") -> torch.device:
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if name == "auto":
         return accelerator or torch.device("cpu")
+    there = ["cpu", *([accelerator.type] if accelerator else [])]
     try:
         wanted = torch.device(name)
         torch.empty(1, device=wanted)
     except (RuntimeError, AssertionError, NotImplementedError):
-        raise ValueError(
-            f"--device {name} is not on this machine; there is: {accelerator or ''} cpu"
-        ) from None
+        wanted = None
+    if wanted is None or wanted.type not in there:
+        raise ValueError(f"--device {name} is not on this machine; there is: {', '.join(there)}")
     return wanted
 
 
@@ -69,19 +70,41 @@ def autocast_dtype(where: torch.device, wanted: bool = True) -> torch.dtype:
 def write_atomic(path: Path, data: bytes | str) -> None:
     """Write a file whole or not at all: beside it, flushed to disk, then renamed."""
     raw = data.encode() if isinstance(data, str) else data
+    path = path.resolve()  # through a link to the file that it names
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no ordinary file and would be replaced; name another")
     path.parent.mkdir(parents=True, exist_ok=True)
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
+        Path(temporary).chmod(mode)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def check_writable(flag: str, path: Path | None) -> None:
+    """Before the work rather than after it: raise a ValueError if a file cannot be written there.
+
+    A device or pipe is refused too: the file would replace it.
+    """
+    if path is None:
+        return
+    folder = next(parent for parent in path.resolve().parents if parent.exists())
+    if (path.exists() and not path.is_file()) or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"{flag} {path} cannot be written; name a file in a folder of yours")
 
 
 def sync_folder(path: Path) -> None:

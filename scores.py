@@ -13,6 +13,8 @@ import numpy.typing as npt
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
+from languages import primary_language
+
 Floats = npt.NDArray[np.float64]
 
 # sacrebleu's own seed, so that the intervals are those of `sacrebleu --confidence`.
@@ -57,6 +59,7 @@ class Measured(NamedTuple):
     compute: Callable[[list[float]], float]
 
     def value(self) -> float:
+        """Score of the whole set."""
         return self.compute(self.stats.sum(0).tolist())
 
     def values(self, totals: Floats) -> Floats:
@@ -104,22 +107,24 @@ def paired_test(
     return paired_of(measure(hypotheses, references, tgt), measure(others, references, tgt))
 
 
-def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-    """chrF2++ of each sentence alone."""
-    lines, refs = _checked(hypotheses, references)
-    chrf = _measured("", CHRF(word_order=2), lines, refs)
-    return [chrf.compute(stats) for stats in chrf.stats.tolist()]
+def sentence_chrf(measured: Sequence[Measured]) -> list[float]:
+    """chrF2++ of each sentence alone, from the statistics of the whole set."""
+    chrf = next(metric for metric in measured if metric.name == "chrF2++")
+    return [float(value) for value in chrf.values(chrf.stats)]
+
+
+def check_bootstrap(resamples: int) -> None:
+    """Raise a ValueError if so few resamples have no 95 % interval."""
+    if resamples < 40:
+        raise ValueError(
+            f"--bootstrap must be at least 40, got {resamples}; fewer resamples have no 95 % interval"
+        )
 
 
 def bleu_tokenizer(tgt: str) -> str:
     """sacrebleu's tokenizer for a target language: 13a, or one for a script without spaces."""
-    tokenizer = UNSPACED.get(_language(tgt), "13a")
+    tokenizer = UNSPACED.get(primary_language(tgt), "13a")
     return "char" if any(find_spec(module) is None for module in EXTRAS.get(tokenizer, ())) else tokenizer
-
-
-def _language(tag: str) -> str:
-    """pt of pt_BR, zho of zho_Hans."""
-    return re.split(r"[-_]", tag.lower())[0]
 
 
 def one_line(text: str) -> str:
@@ -155,7 +160,7 @@ def measure(
     lines, refs = _checked(hypotheses, references)
     tokenizer = bleu_tokenizer(tgt)
     # Without this, TER takes a Chinese or Japanese sentence for one word.
-    unspaced = UNSPACED.get(_language(tgt)) in ("zh", "ja-mecab")
+    unspaced = UNSPACED.get(primary_language(tgt)) in ("zh", "ja-mecab")
     metrics: list[tuple[str, Metric]] = [
         ("BLEU", BLEU(tokenize=tokenizer, force=True)),
         ("BLEU lower-cased", BLEU(tokenize=tokenizer, force=True, lowercase=True)),
@@ -185,10 +190,7 @@ def _chunks(rows: int, width: int) -> Iterator[int]:
 
 def scores_of(measured: Sequence[Measured], bootstrap: int) -> list[Score]:
     """Each metric with the 2.5th and 97.5th percentiles over resampled sets."""
-    if bootstrap < 40:
-        raise ValueError(
-            f"--bootstrap must be at least 40, got {bootstrap}; fewer resamples have no 95 % interval"
-        )
+    check_bootstrap(bootstrap)
     rng = np.random.default_rng(SEED)
     num = len(measured[0].stats)
     resampled: list[list[Floats]] = [[] for _ in measured]
@@ -207,6 +209,7 @@ def scores_of(measured: Sequence[Measured], bootstrap: int) -> list[Score]:
 
 
 def paired_of(measured: Sequence[Measured], others: Sequence[Measured]) -> list[Paired]:
+    """`paired_test` of two systems whose statistics are there."""
     rng = np.random.default_rng(SEED)
     num = len(measured[0].stats)
     real = [ours.value() - theirs.value() for ours, theirs in zip(measured, others, strict=True)]

@@ -1,5 +1,6 @@
 """Text to token ids and back: a byte-level BPE that loses nothing, trained on the corpus."""
 
+import hashlib
 import json
 import random
 import unicodedata
@@ -102,6 +103,11 @@ class Tokenizer:
     def vocab_size(self) -> int:
         """Number of token ids, special ones included."""
         return len(self._vocab)
+
+    @property
+    def digest(self) -> str:
+        """The same for two tokenizers only if they cut every text alike; in hexadecimal."""
+        return hashlib.blake2b(self._hf.to_str().encode(), digest_size=16).hexdigest()
 
     def encode(self, text: str, *, dropout: float = 0.0, seed: int = 0) -> list[int]:
         """Token ids of a text, without special ones.

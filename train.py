@@ -3,11 +3,12 @@
 import itertools
 import json
 import math
+import shlex
 import signal
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import FrameType
 
@@ -17,7 +18,7 @@ from datasets import Dataset
 import checkpoint
 import runtime
 from checkpoint import TrainState
-from config import Config, DecodeConfig, TrainConfig, parse_args, recipe
+from config import Config, DecodeConfig, TrainConfig, num_micro_batches, parse_args, recipe
 from corpus import Splits, read_splits, texts
 from dataset import Batch, BatchSampler, Ids, encode_split
 from learner import Learner
@@ -79,12 +80,19 @@ def progress_of(step: int, elapsed_s: float, config: TrainConfig) -> float:
 
 
 class StopRequest:
-    """Ctrl-C or SIGTERM asks the loop to save and stop; a second one stops at once."""
+    """While it is entered, Ctrl-C or SIGTERM asks the loop to save and stop; a second one stops at once."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._remember)
+
+    def __enter__(self) -> "StopRequest":
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        self.before = [(number, signal.signal(number, self._remember)) for number in numbers]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before:
+            signal.signal(number, handler)
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None:
@@ -103,16 +111,17 @@ def batches_from(sampler: BatchSampler, state: TrainState, accumulate: int) -> I
 
 
 class Validator:
-    """Scores the averaged weights on decoded text and keeps the best ones."""
+    """Scores the averaged weights on decoded text and keeps the best ones.
+
+    Args:
+        rows: columns src and tgt; of more than 1,000, 1,000 at even distances are used.
+    """
 
     def __init__(
         self, learner: Learner, tokenizer: Tokenizer, config: Config, rows: Dataset, workers: int
     ) -> None:
-        """
-        Args:
-            rows: columns src and tgt; the first 1,000 are used.
-        """
-        chosen = rows[:VALIDATION_ROWS]
+        num = min(len(rows), VALIDATION_ROWS)
+        chosen = rows.select([i * len(rows) // num for i in range(num)])[:]
         self.sources, self.references = list(chosen["src"]), list(chosen["tgt"])
         has_words = (text for text in self.sources if any(map(str.isalpha, text)))
         self.pictured = next(has_words, "1")
@@ -127,6 +136,7 @@ class Validator:
         )
 
     def __call__(self, state: TrainState, reporter: Reporter, path: Path) -> None:
+        """Translate, score, log; on a better score note it in `state` and write model.safetensors."""
         translations = self.translator.translate(self.sources, decode=DecodeConfig(beam=1))
         bleu, chrf = quick_score([t.text for t in translations], self.references, tgt=self.tgt)
         if bleu > state.best_score:
@@ -143,7 +153,7 @@ def train(
     learner: Learner,
     sampler: BatchSampler,
     validate: Validator,
-    cfg: TrainConfig,
+    config: TrainConfig,
     path: Path,
     state: TrainState,
     reporter: Reporter,
@@ -154,67 +164,66 @@ def train(
         ValueError: the loss is no longer finite; names the step and the last good checkpoint.
         SystemExit: 128 + signal, after saving.
     """
-    stop = StopRequest()
-    validate_every = cfg.validate_every or min(1_000, -(-sampler.num_batches(0) // cfg.accumulate))
-    stream = batches_from(sampler, state, cfg.accumulate)
+    assert config.accumulate is not None
+    epoch_steps = -(-sampler.num_batches(0) // config.accumulate)
+    validate_every = config.validate_every or min(1_000, max(epoch_steps, config.warmup_steps))
+    stream = batches_from(sampler, state, config.accumulate)
     started = time.monotonic() - state.elapsed_s
     logged_at, logged_tokens = time.monotonic(), state.target_tokens
-
-    def progress() -> float:
-        return progress_of(state.step, state.elapsed_s, cfg)
-
-    def is_over() -> bool:
-        return progress() >= 1 or (cfg.patience is not None and state.bad_validations >= cfg.patience)
-
-    def save() -> Path:
-        return checkpoint.save_state(path, state, learner.tensors(), cfg.keep_checkpoints)
-
-    while not is_over():
-        lr = learning_rate(state.step + 1, progress(), cfg)
-        batches = next(stream)
-        loss, norm = learner.step(batches, lr, state.step + 1)
-        state.step += 1
-        state.target_tokens += sum(batch.num_tokens for batch in batches)
-        state.elapsed_s = time.monotonic() - started
-        is_validation = state.step % validate_every == 0 or is_over()
-        if state.step % cfg.log_every == 0 or is_validation or stop.signal is not None:
-            now = time.monotonic()
-            values = {"loss": loss.item(), "lr": lr, "gradient_norm": norm.item()}
-            values["tokens_per_s"] = (state.target_tokens - logged_tokens) / (now - logged_at)
-            _check_finite(values, state, path)
-            reporter.log_step(state, values, progress())
-            logged_at, logged_tokens = now, state.target_tokens
-        if is_validation:
-            validate(state, reporter, path)
+    with StopRequest() as stop:
+        while not _is_over(state, config):
+            lr = learning_rate(state.step + 1, progress_of(state.step, state.elapsed_s, config), config)
+            batches = next(stream)
+            loss, norm = learner.step(batches, lr, state.step + 1)
+            state.step += 1
+            state.target_tokens += sum(batch.num_tokens for batch in batches)
             state.elapsed_s = time.monotonic() - started
-            save()
-            logged_at = time.monotonic()
-        if stop.signal is not None:
-            saved = save()
-            reporter.close()
-            print(f"stopped at step {state.step:,}, saved in {saved}")
-            print(f"go on with: python train.py --resume {path}")
-            sys.exit(128 + stop.signal)
+            is_validation = state.step % validate_every == 0 or _is_over(state, config)
+            if state.step % config.log_every == 0 or is_validation:
+                _check_finite(learner, path)
+                rate = (state.target_tokens - logged_tokens) / (time.monotonic() - logged_at)
+                values = {"loss": loss.item(), "lr": lr, "gradient_norm": norm.item(), "tokens_per_s": rate}
+                reporter.log_step(state, values, progress_of(state.step, state.elapsed_s, config))
+                logged_at, logged_tokens = time.monotonic(), state.target_tokens
+            if is_validation:
+                validate(state, reporter, path)
+                state.elapsed_s, logged_at = time.monotonic() - started, time.monotonic()
+            if is_validation or stop.signal is not None:
+                _check_finite(learner, path)
+                saved = checkpoint.save_state(path, state, learner.tensors(), config.keep_checkpoints)
+            if stop.signal is not None:
+                reporter.close()
+                print(f"stopped at step {state.step:,}, saved in {saved}")
+                print(f"go on with: python train.py --resume {shlex.quote(str(path))}")
+                sys.exit(128 + stop.signal)
 
 
-def _check_finite(values: dict[str, float], state: TrainState, path: Path) -> None:
-    if not all(map(math.isfinite, values.values())):
+def _is_over(state: TrainState, config: TrainConfig) -> bool:
+    is_stuck = config.patience is not None and state.bad_validations >= config.patience
+    return is_stuck or progress_of(state.step, state.elapsed_s, config) >= 1
+
+
+def _check_finite(learner: Learner, path: Path) -> None:
+    step = int(learner.first_bad)
+    if step:
         good = checkpoint.checkpoints(path)
         advice = f"last good checkpoint: {good[-1]}" if good else "no checkpoint yet"
-        what = f"loss {values['loss']}, gradient norm {values['gradient_norm']}"
-        raise ValueError(f"not finite at step {state.step}: {what}; {advice}; start anew with a lower --lr")
+        what = f"loss or gradient is not finite at step {step}"
+        raise ValueError(f"{what}; {advice}; start a new run with a lower --lr")
 
 
 def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tuple[TrainCommand, Splits, Path]:
     """Read the corpus and fill the settings that were not given, by recipe or from the run to go on with."""
     if cmd.run.resume is not None:
         return _prepare_resume(cmd, cmd.run.resume, args)
-    name = cmd.data.dataset.removeprefix("builtin:").rstrip("/").rsplit("/", 1)[-1].split(".")[0]
+    name = cmd.data.dataset.removeprefix("builtin:")
+    name = (Path(name).resolve() if Path(name).exists() else Path(name)).name.split(".")[0]
     out = cmd.run.out or Path("runs") / f"{name}-{cmd.data.src}-{cmd.data.tgt}"
+    if (out / "config.json").exists():
+        advice = f"go on with it: --resume {out}, or choose another folder: --out DIR"
+        raise ValueError(f"{out} holds another run; {advice}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(
-            f"{out} is taken; go on with it: --resume {out}, or choose another folder: --out DIR"
-        )
+        raise ValueError(f"{out} is there already and is not empty; choose another folder: --out DIR")
     splits = read_splits(cmd.data)
     has_accelerator = runtime.device(cmd.run.device).type != "cpu"
     chosen, reason = recipe(cmd, len(splits["train"]), workers, has_accelerator)
@@ -228,6 +237,8 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
 def _prepare_resume(
     cmd: TrainCommand, path: Path, args: list[str] | None
 ) -> tuple[TrainCommand, Splits, Path]:
+    if cmd.run.out is not None:
+        raise ValueError(f"--resume goes on in its own folder, {path}; leave --out out")
     saved, fingerprint = checkpoint.read_config(path)
     final = parse_args(TrainCommand, args=args, default=TrainCommand(saved.data, saved.model, saved.train))
     for flag, was, now in _differences(saved, final):
@@ -251,19 +262,16 @@ def _differences(before: Config, after: Config) -> Iterator[tuple[str, object, o
 
 
 def make_sampler(rows: Dataset, tokenizer: Tokenizer, config: Config) -> BatchSampler:
-    """Batches of the training rows, with BPE-dropout if it is asked for."""
+    """Micro-batches of the training rows, with BPE-dropout if it is asked for."""
     cfg, dropout = config.train, config.train.bpe_dropout
+    assert cfg.accumulate is not None
 
     def resegment(ids: Ids, seed: int) -> list[int]:
         whole = [int(i) for i in ids]
         cut = tokenizer.encode(tokenizer.decode(whole), dropout=dropout, seed=seed)
         return cut if len(cut) < config.data.max_length else whole
 
-    sampler = BatchSampler(rows, cfg.batch_tokens // cfg.accumulate, cfg.seed, resegment if dropout else None)
-    padding = sampler.padding(0)
-    shares = f"{padding.src:.1%} of source and {padding.tgt:.1%} of target positions are padding"
-    print(f"{sampler.num_batches(0):,} batches an epoch; {shares}")
-    return sampler
+    return BatchSampler(rows, cfg.batch_tokens // cfg.accumulate, cfg.seed, resegment if dropout else None)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -271,7 +279,10 @@ def main(args: list[str] | None = None) -> None:
     cmd = parse_args(TrainCommand, args=args, description=DESCRIPTION)
     device, workers = runtime.device(cmd.run.device), runtime.start(cmd.run.threads)
     cmd, splits, path = prepare_run(cmd, args, workers)
-    config = Config(cmd.data, cmd.model, cmd.train)
+    accumulate = num_micro_batches(cmd.train, workers, device.type != "cpu")
+    config = Config(cmd.data, cmd.model, replace(cmd.train, accumulate=accumulate))
+    if config.train.patience is None and config.train.max_minutes is None and config.train.max_steps is None:
+        raise ValueError("--patience None never ends without --max-minutes or --max-steps; give one of them")
     torch.manual_seed(config.train.seed)
     if cmd.run.resume is None:
         tokenizer = Tokenizer.train(texts(splits["train"]), config.model.vocab_size)
@@ -285,39 +296,43 @@ def main(args: list[str] | None = None) -> None:
     if checkpoint.checkpoints(path):
         state, tensors = checkpoint.load_state(path)
         learner.restore(tensors, path)
-    checkpoint.create(path, config, tokenizer, splits.fingerprint)
-    report = json.dumps(splits.report.to_json(), indent=2, ensure_ascii=False)
-    runtime.write_atomic(path / "data.json", report + "\n")
-    sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
-    print(f"training on {sizes}, {device} with {workers} threads, from step {state.step}")
     validate = Validator(learner, tokenizer, config, splits["validation"], workers)
+    checkpoint.create(path, config, tokenizer, splits.fingerprint)
+    padding = sampler.padding(0)._asdict()
+    record = {"rows": splits.report.to_json(), "validated": len(validate.sources), "padding": padding}
+    runtime.write_atomic(path / "data.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    print(
+        f"{sampler.num_batches(0):,} batches an epoch; padding: {padding['src']:.1%} of source positions, ",
+        end="",
+    )
+    print(f"{padding['tgt']:.1%} of target positions; validation on {len(validate.sources):,} rows")
+    sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
+    print(f"training on {sizes}, {device}, {accumulate} micro-batches a step, from step {state.step}")
     reporter = Reporter(path, config, state)
     train(learner, sampler, validate, config.train, path, state, reporter)
     reporter.close()
     translator = Translator.load(path, device=cmd.run.device, split_sentences=False, workers=workers)
-    finish(translator, splits, config, state, path, len(rows), learner.num_parameters)
+    scores = score_tests(translator, splits, config.data.tgt)
+    write_card(path, config, state, scores, len(rows), learner.num_parameters)
+    if state.best_score < 1:
+        print(
+            f"warning: validation BLEU {state.best_score:.2f}: it has learned next to nothing; train longer"
+        )
+    example = shlex.quote(splits["validation"][0]["src"])
+    print(f"done; the model is in {path}")
+    print(f"translate: python translate.py --model {shlex.quote(str(path))} {example}")
 
 
-def finish(
-    translator: Translator,
-    splits: Splits,
-    config: Config,
-    state: TrainState,
-    path: Path,
-    num_pairs: int,
-    num_parameters: int,
-) -> None:
-    """Score the best weights on every test split, write the card, say what to type next."""
+def score_tests(translator: Translator, splits: Splits, tgt: str) -> dict[str, list[Score]]:
+    """Translate every test split with the default decoding, print and return the scores by split."""
     scores: dict[str, list[Score]] = {}
     for split in (name for name in splits if name not in ("train", "validation")):
         rows = splits[split]
         hypotheses = [t.text for t in translator.translate(list(rows["src"]))]
-        scores[split] = score(hypotheses, list(rows["tgt"]), tgt=config.data.tgt)
+        scores[split] = score(hypotheses, list(rows["tgt"]), tgt=tgt)
         for s in scores[split]:
             print(f"{split}: {s.name} {s.value:.2f} [{s.low:.2f}, {s.high:.2f}]  {s.signature}")
-    write_card(path, config, state, scores, num_pairs, num_parameters)
-    example = splits["validation"][0]["src"]
-    print(f'done; the model is in {path}\ntranslate: python translate.py --model {path} "{example}"')
+    return scores
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -61,8 +60,6 @@ class TranslateConfig:
             raise ValueError("give sentences or --input, not both")
         if not 1 <= self.n_best <= self.decode.beam:
             raise ValueError(f"--n-best must be between 1 and --beam ({self.decode.beam}), got {self.n_best}")
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"--threads must be at least 1, got {self.threads}")
         if self.attention and len(self.sentences) != 1:
             raise ValueError("--attention draws one sentence; give it as the only argument")
         if self.attention and self.attention.suffix not in PICTURES:
@@ -70,13 +67,14 @@ class TranslateConfig:
 
 
 def main(args: Sequence[str] | None = None) -> None:
+    """Translate and print or save; see --help."""
     config = parse_args(TranslateConfig, args=args, description=DESCRIPTION)
-    for flag, path in (("--output", config.output), ("--attention", config.attention)):
-        if path:
-            _check_writable(flag, path)
+    workers = runtime.start(config.threads)
+    runtime.check_writable("--output", config.output)
+    runtime.check_writable("--attention", config.attention)
     # A file is read whole before anything is translated: what is wrong with it is said at once.
     given = list(read_lines(config.input)) if config.input else _arguments(config.sentences)
-    path, workers = config.model or checkpoint.newest_run(), runtime.start(config.threads)
+    path = config.model or checkpoint.newest_run()
     translator = Translator.load(path, device=config.device, workers=workers)
     if config.attention:
         _draw(translator, config.sentences[0], config.attention, config.decode)
@@ -146,13 +144,6 @@ def _chunks(given: Iterable[Line], size: int) -> Iterator[list[Line]]:
     rest = iter(given)
     while chunk := list(islice(rest, size)):
         yield chunk
-
-
-def _check_writable(flag: str, path: Path) -> None:
-    """Before the work rather than after it; a device or pipe would be replaced by the file."""
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if (path.exists() and not path.is_file()) or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"{flag} {path} cannot be written; name a file in a folder of yours")
 
 
 def _draw(translator: Translator, text: str, path: Path, decode: DecodeConfig) -> None:

@@ -23,6 +23,7 @@ import runtime
 from config import DecodeConfig
 from dataset import causal_mask, pad_source
 from decoding import Hypothesis, search
+from languages import primary_language
 from model import Transformer
 from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, check_text
 
@@ -102,7 +103,10 @@ class Translator:
     ) -> None:
         self.model, self.tokenizer = model, tokenizer
         self.src_lang, self.max_length = src_lang, max_length
-        self.split_sentences, self.workers = split_sentences, workers
+        self.split_sentences = split_sentences
+        self.device = model.projection_layer.proj.weight.device
+        # Batches side by side fill the cores of a CPU; an accelerator is filled by one, and its memory by several.
+        self.workers = workers if self.device.type == "cpu" else 1
 
     @classmethod
     def load(
@@ -134,6 +138,8 @@ class Translator:
         Args:
             n_best: candidates wanted, at most `decode.beam`; the best does not depend on it.
         """
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise TypeError("translate takes a list of strings, also for one: translate(['Good morning.'])")
         if not 1 <= n_best <= decode.beam:
             raise ValueError(
                 f"--n-best must be between 1 and --beam, got {n_best} with a beam of {decode.beam}"
@@ -162,7 +168,8 @@ class Translator:
         with _evaluating(self.model):
             [[best]] = self._decode([src_ids], decode, 1)
         src, src_mask = self._batch([src_ids])
-        tgt = src.new_tensor([[BOS_ID, *best.ids]])  # (1, T)
+        said = [*best.ids, EOS_ID] if best.finished else best.ids
+        tgt = src.new_tensor([[BOS_ID, *said[:-1]]])  # (1, T)
         tgt_mask = causal_mask(tgt.size(1), src.device)
         layers: list[Tensor] = []
         with _evaluating(self.model), torch.inference_mode():
@@ -170,7 +177,7 @@ class Translator:
             self.model.decode(memory, src_mask, tgt, tgt_mask, cross_weights=layers)
         weights = layers[layer][0].float().mean(0).cpu()  # (T, S)
         pieces = self.tokenizer.pieces
-        return Attention(pieces([*src_ids, EOS_ID]), pieces([*best.ids, EOS_ID]), weights)
+        return Attention(pieces([*src_ids, EOS_ID]), pieces(said), weights)
 
     def _parts(self, text: str, sources: dict[str, list[int]], warnings: list[str]) -> Iterator[Part]:
         """Cut a text; its parts joined are the text. Its sentences go into `sources` with their ids."""
@@ -200,7 +207,7 @@ class Translator:
         from sentencex import segment  # rows of corpora do without it
 
         for line in re.split(f"({LINE_BREAK})", text):
-            sentences = list(segment(self.src_lang, line)) if _has_words(line) else [line]
+            sentences = list(segment(primary_language(self.src_lang), line)) if _has_words(line) else [line]
             yield from sentences if "".join(sentences) == line else [line]
 
     def _pieces(self, text: str) -> Iterator[str]:
@@ -248,7 +255,8 @@ class Translator:
     def _decode(self, sources: list[list[int]], decode: DecodeConfig, n_best: int) -> list[list[Hypothesis]]:
         """The only call of the search: a batch of source ids to hypotheses."""
         src, src_mask = self._batch(sources)
-        longest = len(self.model.tgt_pos.table) if self.model.tgt_pos.kind == "learned" else None
+        learned = self.model.tgt_pos.table
+        longest = None if learned is None else len(learned)
         bounds = [2 * (len(ids) + 1) + 20 for ids in sources]
         return search(
             self.model,
@@ -266,8 +274,7 @@ class Translator:
     def _batch(self, sources: list[list[int]]) -> tuple[Tensor, Tensor]:
         """Ids with the end token, padded (B, S), and their mask (B, 1, 1, S)."""
         src, src_mask = pad_source(sources)
-        device = self.model.projection_layer.proj.weight.device
-        return src.to(device), src_mask.to(device)
+        return src.to(self.device), src_mask.to(self.device)
 
 
 @contextmanager

@@ -123,6 +123,14 @@ def test_a_cut_weights_file_is_refused(damaged):
         checkpoint.load(damaged, CPU)
 
 
+def test_weights_that_are_not_finite_are_refused(damaged):
+    tensors = safetensors.torch.load_file(damaged / "model.safetensors")
+    tensors["src_embed.embedding.weight"][5, 3] = float("nan")
+    safetensors.torch.save_file(tensors, damaged / "model.safetensors")
+    with pytest.raises(ValueError, match="holds values that are not finite"):
+        checkpoint.load(damaged, CPU)
+
+
 def test_a_run_without_weights_yet_says_so(damaged):
     (damaged / "model.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match="has no model.safetensors yet"):

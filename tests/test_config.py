@@ -13,6 +13,7 @@ from config import (
     ModelConfig,
     TrainConfig,
     from_json,
+    num_micro_batches,
     parse_args,
     recipe,
     to_json,
@@ -34,10 +35,16 @@ from config import (
         (lambda: TrainConfig(lr=float("nan")), "--lr must be more than 0, got nan"),
         (lambda: TrainConfig(label_smoothing=1.5), r"--label-smoothing must be in \[0, 1\), got 1.5"),
         (lambda: TrainConfig(batch_tokens=4, accumulate=5), "--accumulate must be at most --batch-tokens"),
+        (lambda: TrainConfig(accumulate=0), "--accumulate must be more than 0, got 0"),
+        (lambda: TrainConfig(seed=-1), "--seed must be 0 or more and less than 2.63, got -1"),
+        (lambda: DataConfig(data_seed=-1), "--data-seed must be 0 or more and less than 2.63, got -1"),
         (lambda: DataConfig(max_length=1), "--max-length must be at least 2, got 1"),
         (lambda: DataConfig(src="en", tgt="en"), "--src and --tgt must be two different languages, got en"),
-        (lambda: DecodeConfig(beam=0), "--beam must be at least 1, got 0"),
-        (lambda: DecodeConfig(length_penalty=-1.0), "--length-penalty must be 0 or more, got -1.0"),
+        (lambda: DecodeConfig(beam=0), "--beam must be at least 1 and at most 1000, got 0"),
+        (lambda: DecodeConfig(length_penalty=-1.0), "--length-penalty must be from 0 to 10, got -1.0"),
+        (lambda: DecodeConfig(length_penalty=1e308), "--length-penalty must be from 0 to 10, got 1e"),
+        (lambda: DecodeConfig(beam=3_000), "--beam must be at least 1 and at most 1000, got 3000"),
+        (lambda: DataConfig(dataset=""), "--dataset must be a name or a path, got nothing"),
         (lambda: DecodeConfig(batch_size=0), "--batch-size must be at least 1, got 0"),
     ],
 )
@@ -132,11 +139,19 @@ def test_the_budget_chooses_the_schedule():
 
 
 def test_micro_batches_follow_the_threads_on_a_cpu_and_stay_large():
-    def chosen(workers, has_accelerator=False):
-        return recipe(Config(), 20_000, workers, has_accelerator)[0].train
+    train = TrainConfig(batch_tokens=2_048)
+    assert [num_micro_batches(train, n, False) for n in (1, 2, 64)] == [1, 2, 4]
+    assert num_micro_batches(train, 8, True) == 1
+    assert num_micro_batches(TrainConfig(batch_tokens=1), 8, False) == 1
+    assert num_micro_batches(TrainConfig(accumulate=3), 8, True) == 3
 
-    assert [chosen(1).accumulate, chosen(2).accumulate, chosen(8, True).accumulate] == [1, 2, 1]
-    assert chosen(64).batch_tokens // chosen(64).accumulate >= 512
+
+def test_the_time_there_is_chooses_the_model():
+    def chosen(minutes):
+        config = Config(DataConfig(dataset="pairs.jsonl"), train=TrainConfig(max_minutes=minutes))
+        return recipe(config, 2_000_000, 2, False)[0].train.preset
+
+    assert (chosen(1.0), chosen(6_000.0)) == ("tiny", "small")
 
 
 def test_every_setting_explains_itself():

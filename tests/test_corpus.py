@@ -415,7 +415,7 @@ def test_a_folder_of_other_files_is_refused(tmp_path):
 
 def test_an_empty_folder_is_refused(tmp_path):
     (tmp_path / "x").mkdir()
-    with pytest.raises(ValueError, match=r"--dataset .*x: ") as error:
+    with pytest.raises(ValueError, match=r"--dataset .*x cannot be read: ") as error:
         read(tmp_path / "x")
     assert "\n" not in str(error.value)
 

@@ -1,5 +1,6 @@
 """Rows to ids to batches: shift, padding and masks, order, and what is left out."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -160,6 +161,24 @@ def test_ids_are_not_made_twice_for_the_same_tokenizer(tokenizer, tmp_path, monk
     again = Tokenizer.load(tmp_path / "tokenizer.json")
     monkeypatch.setattr(again, "encode_batch", lambda texts: 1 / 0)
     assert tokenizer.decode(encode_split(rows, again, 99, Report())[0]["src_ids"]) == "a man"
+
+
+def test_a_tokenizer_is_not_written_to_disk_to_know_it_again(tokenizer, monkeypatch):
+    monkeypatch.setattr(Tokenizer, "save", lambda self, path: pytest.fail("saved"))
+    assert len(encode_split(text_rows([("a man", "ein Mann")]), tokenizer, 99, Report())) == 1
+
+
+def test_the_cache_of_the_tests_is_their_own_and_goes_with_them(tmp_path):
+    env = {**os.environ, "TMPDIR": str(tmp_path), "HF_HOME": "/home/mine", "HF_DATASETS_CACHE": "/home/mine"}
+    code = (
+        "import conftest, datasets, pathlib; cache = pathlib.Path(datasets.config.HF_DATASETS_CACHE);"
+        "cache.mkdir(); print(cache.parent.parent)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, cwd=Path(__file__).parent, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}\n"), done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("change", ["tokenizer", "max_length", "rows"])

@@ -15,7 +15,8 @@ import evaluate
 import lines
 import scores
 from config import Config, DataConfig, DecodeConfig, ModelConfig, to_json
-from scores import Score, paired_test, quick_score, score, sentence_chrf
+from languages import primary_language
+from scores import Score, measure, paired_test, quick_score, score, sentence_chrf
 from tokenizer import Tokenizer
 from translator import Translation, Translator
 
@@ -163,9 +164,16 @@ def test_line_break_inside_a_text_counts_as_a_space():
 
 
 def test_unequal_lengths_are_refused_with_both_numbers():
-    for function in (score, quick_score, sentence_chrf):
+    for function in (score, quick_score):
         with pytest.raises(ValueError, match="2 hypotheses for 1 references"):
             function(["a", "b"], ["a"])
+
+
+def test_chrf_of_a_sentence_is_that_of_sacrebleu():
+    hypotheses, references = corpus(10, 0.3)
+    chrf = scores.CHRF(word_order=2)
+    expected = [chrf.sentence_score(h, [r]).score for h, r in zip(hypotheses, references, strict=True)]
+    assert sentence_chrf(measure(hypotheses, references, "")) == pytest.approx(expected)
 
 
 def test_nothing_to_score_is_refused():
@@ -191,6 +199,13 @@ def test_japanese_and_korean_fall_back_to_characters_without_the_extra(tgt, extr
     assert scores.bleu_tokenizer(tgt) == "char"
     monkeypatch.setattr(scores, "find_spec", lambda module: module)
     assert scores.bleu_tokenizer(tgt) == extra
+
+
+@pytest.mark.parametrize(
+    ("tag", "language"), [("pt_BR", "pt"), ("ZHO-Hans", "zho"), ("en", "en"), ("french", "french"), ("", "")]
+)
+def test_primary_language_is_the_tag_without_script_and_region(tag, language):
+    assert primary_language(tag) == language
 
 
 @pytest.mark.parametrize("tgt", ["", "de", "fr_FR", "pt-BR", "kok"])
@@ -494,7 +509,7 @@ def test_json_is_strict_and_holds_everything(model, tmp_path, monkeypatch, capsy
         "source": "Two dogs.",
         "hypothesis": "Chiens.",
         "reference": "Deux chiens.",
-        "chrF2++": pytest.approx(sentence_chrf(["Chiens."], ["Deux chiens."])[0]),
+        "chrF2++": pytest.approx(sentence_chrf(measure(["Chiens."], ["Deux chiens."], ""))[0]),
         "other": "Chiens.",
     }
     assert [s["source"] for s in found["sentences"]] == ["One cat.", "Two dogs.", "Three birds sing."]
@@ -547,12 +562,76 @@ def test_foreign_folder_in_against_is_refused_before_anything_is_translated(
         (["--hypotheses", "a", "--references", "b", "--against", "."], "leave --references out"),
         (["--worst", "-1"], "--worst must be 0 or more, got -1"),
         (["--bootstrap", "10"], "--bootstrap must be at least 40, got 10"),
-        (["--json", "."], "--json must be a file, . is a folder"),
-        (["--beam", "0"], "--beam must be at least 1, got 0"),
+        (["--json", "."], "--json . cannot be written"),
+        (["--threads", "0"], "--threads must be at least 1, got 0"),
+        *[
+            (["--hypotheses", "a", "--references", "b", flag, "en"], f"leave it out, or {flag}")
+            for flag in ("--dataset", "--dataset-config", "--src", "--split")
+        ],
+        (["--beam", "0"], "--beam must be at least 1 and at most 1000, got 0"),
     ],
 )
 def test_impossible_options_are_refused_in_one_line(flags, message, monkeypatch, capsys):
     assert message in refused(monkeypatch, capsys, *flags)
+
+
+@pytest.mark.parametrize("flag", ["--output", "--json"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_translated(
+    flag, model, tmp_path, monkeypatch, capsys
+):
+    file = write(tmp_path / "file", ["a"])
+    line = refused(monkeypatch, capsys, "--model", model, flag, file / "out")
+    assert line == f"error: {flag} {file / 'out'} cannot be written; name a file in a folder of yours\n"
+
+
+def test_a_model_of_another_direction_is_refused_before_anything_is_translated(model, monkeypatch, capsys):
+    line = refused(monkeypatch, capsys, "--model", model, "--src", "fr", "--tgt", "en")
+    assert f"--model {model} translates en → fr, but the set is fr → en; give --src and --tgt" in line
+
+
+def test_against_a_model_of_another_direction_is_refused(model, tmp_path, monkeypatch, capsys):
+    record = json.loads((model / "config.json").read_text())
+    record["config"]["data"] |= {"src": "fr", "tgt": "en"}
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text(json.dumps(record))
+    line = refused(monkeypatch, capsys, "--model", model, "--against", other)
+    assert f"--against {other} translates fr → en, but the set is en → fr" in line
+
+
+def test_another_script_or_region_is_no_other_direction(model, monkeypatch, capsys):
+    out, _, code = run(monkeypatch, capsys, "--model", model, "--src", "en_GB", "--tgt", "FR-Latn")
+    assert code == 0 and "en_GB → FR-Latn" in out
+
+
+@pytest.mark.parametrize("place", ["{}/moved", "moved"])
+def test_when_the_corpus_of_the_model_has_moved_the_message_names_dataset(
+    place, model, tmp_path, monkeypatch, capsys
+):
+    record = json.loads((model / "config.json").read_text())
+    record["config"]["data"]["dataset"] = place.format(tmp_path)
+    (model / "config.json").write_text(json.dumps(record))
+    line = refused(monkeypatch, capsys, "--model", model)
+    start = f"error: the corpus of {model} cannot be read; name the place where it is now with --dataset ("
+    assert line.startswith(start)
+    assert run(monkeypatch, capsys, "--model", model, "--dataset", tmp_path / "corpus")[2] == 0
+
+
+def test_statistics_are_made_once_for_each_metric(files, monkeypatch, capsys):
+    made = []
+    measured = scores._measured
+    monkeypatch.setattr(scores, "_measured", lambda name, *rest: made.append(name) or measured(name, *rest))
+    run(monkeypatch, capsys, "--hypotheses", files[0], "--references", files[1])
+    assert made == ["BLEU", "BLEU lower-cased", "chrF2++", "TER"]
+
+
+def test_help_shows_examples_and_groups(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "100")
+    out, err, code = run(monkeypatch, capsys, "--help")
+    assert (code, err) == (0, "")
+    assert "python evaluate.py --hypotheses out.txt --references ref.txt" in out
+    assert out.index("--against") < out.index("decode options") < out.index("--beam")
+    assert len(out.splitlines()) <= 70
 
 
 def test_nothing_is_written_when_the_command_is_refused(model, tmp_path, monkeypatch, capsys):

@@ -10,9 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ORDER = (
-    "config", "runtime", "lines", "tokenizer", "lexicon", "phrases", "quantities", "clauses", "descriptions",
-    "templates", "constructions", "phrasebook", "model", "readers", "origins", "corpus", "dataset", "decoding",
-    "checkpoint", "picture", "translator", "scores", "evaluate", "reporting", "learner", "train", "translate",
+    "config", "runtime", "lines", "languages", "tokenizer", "lexicon", "phrases", "quantities", "clauses",
+    "descriptions", "templates", "constructions", "phrasebook", "model", "readers", "origins", "corpus",
+    "dataset", "decoding", "checkpoint", "picture", "translator", "scores", "evaluate", "reporting",
+    "learner", "train", "translate",
 )  # fmt: skip
 
 

@@ -355,12 +355,12 @@ def dropped(seed: int, p: float = 0.25) -> Tensor:
         return Dropout(p)(torch.ones(400, 101))
 
 
-@pytest.mark.parametrize("p", [0.001, 0.1, 0.25, 0.9])
+@pytest.mark.parametrize("p", [0.001, 0.1, 0.25, 0.9, 0.999])
 def test_dropout_zeroes_its_share_and_keeps_the_mean(p):
     x = dropped(0, p)
-    share = max(1, round(256 * p)) / 256
+    share = min(max(1, round(256 * p)), 255) / 256
     assert (x == 0).float().mean().item() == pytest.approx(share, abs=0.01)
-    assert x.mean().item() == pytest.approx(1.0, abs=0.02 if p < 0.5 else 0.06)
+    assert x.mean().item() == pytest.approx(1.0, abs=0.02 if p < 0.5 else 0.06 if p < 0.99 else 0.3)
     assert len(x.unique()) == 2
 
 

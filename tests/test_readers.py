@@ -217,3 +217,9 @@ def test_a_text_file_without_its_other_side_is_named_with_those_there_are(tmp_pa
     write(tmp_path / "c.fr", "x\n")
     with pytest.raises(ValueError, match=r"--tgt de is not in the text files .*c\.\*; there is: en, fr"):
         readers.aligned_files(tmp_path / "c", "en", "de")
+
+
+def test_a_very_long_cell_of_a_csv_file_is_read(tmp_path):
+    path = write(tmp_path / "a.csv", f"en,de\n{'x' * 200_000},y\n")
+    [(src, _)] = readers.pairs(path, ("en",), ("de",))
+    assert src is not None and len(src) == 200_000

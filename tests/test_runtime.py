@@ -88,9 +88,31 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path, 
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
-def test_an_unknown_device_lists_what_there_is():
-    with pytest.raises(ValueError, match="--device warp is not on this machine; there is: .*cpu"):
-        runtime.device("warp")
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe is no ordinary file"):
+        runtime.write_atomic(tmp_path / "pipe", "x")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_link_leads_to_the_file_that_is_written(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    runtime.write_atomic(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_text() == "new"
+
+
+def test_a_file_keeps_its_mode(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "file").chmod(0o600)
+    runtime.write_atomic(tmp_path / "file", "new")
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["warp", "meta"])
+def test_an_unknown_device_lists_what_there_is(name):
+    with pytest.raises(ValueError, match=f"--device {name} is not on this machine; there is: cpu"):
+        runtime.device(name)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")

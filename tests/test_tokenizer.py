@@ -247,6 +247,14 @@ def test_a_saved_tokenizer_loads_equal(tokenizer: Tokenizer, tmp_path: Path) -> 
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
 
 
+def test_the_digest_stays_with_the_file_and_differs_for_another_tokenizer(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    tokenizer.save(tmp_path / "tokenizer.json")
+    assert Tokenizer.load(tmp_path / "tokenizer.json").digest == tokenizer.digest
+    assert Tokenizer.train(TEXTS, MIN_VOCAB_SIZE).digest != tokenizer.digest
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no tokenizer file .*tokenizer\.json"):
         Tokenizer.load(tmp_path / "tokenizer.json")

@@ -63,9 +63,7 @@ def run(corpus, tmp_path, monkeypatch):
         train.main([*where, *map(str, args)])
         return tmp_path / out
 
-    yield run
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return run
 
 
 def weights(path):
@@ -184,24 +182,47 @@ def metrics(path):
     return [{k: v for k, v in line.items() if k not in ("elapsed_s", "tokens_per_s")} for line in lines]
 
 
-def test_a_run_stopped_and_resumed_equals_one_that_ran_through(run, monkeypatch):  # fault 16
-    through = run("--max-steps", 30, out="through")
-    step = Learner.step
+def killed_at(step):
+    """A Learner.step that ends the run as a SIGKILL would, with nothing saved."""
+    real = Learner.step
 
-    def killed(self, *args):
-        if killed.steps == 17:  # between two checkpoints, as a SIGKILL would: nothing is saved
+    def step_or_die(self, batches, lr, number):
+        if number > step:
             raise KeyboardInterrupt
-        killed.steps += 1
-        return step(self, *args)
+        return real(self, batches, lr, number)
 
-    killed.steps = 0
-    monkeypatch.setattr(Learner, "step", killed)
-    with pytest.raises(KeyboardInterrupt):
+    return step_or_die
+
+
+@pytest.mark.parametrize("extra", [(), ("--accumulate", "2", "--threads", "2"), ("--bpe-dropout", "0.2")])
+def test_a_run_killed_and_resumed_equals_one_that_ran_through(run, monkeypatch, extra):  # fault 16
+    through = run("--max-steps", 30, *extra, out="through")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Learner, "step", killed_at(17))
+        run("--max-steps", 30, *extra, out="resumed")
+    assert_equal_runs(through, run("--resume", "resumed", out="resumed"))
+
+
+def test_a_run_interrupted_and_resumed_equals_one_that_ran_through(run, monkeypatch):  # fault 16
+    through = run("--max-steps", 30, out="through")
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(Learner, "step", signalled_at(17, signal.SIGTERM))
         run("--max-steps", 30, out="resumed")
-    monkeypatch.setattr(Learner, "step", step)
-    resumed = run("--resume", "resumed", out="resumed")
+    assert_equal_runs(through, run("--resume", "resumed", out="resumed"))
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_over(run, monkeypatch):
+    through = run("--max-steps", 20, out="through")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Learner, "step", killed_at(7))
+        run("--max-steps", 20, out="resumed")
+    assert_equal_runs(through, run("--resume", "resumed", out="resumed"))
+
+
+def assert_equal_runs(through, resumed):
     assert metrics(through) == metrics(resumed)
-    for name in ("model.safetensors", "checkpoints/000030/state.safetensors"):
+    last = checkpoint.checkpoints(through)[-1].name
+    for name in ("model.safetensors", f"checkpoints/{last}/state.safetensors"):
         a, b = weights(through / name), weights(resumed / name)
         assert all(torch.equal(a[k], b[k]) for k in a | b), name
 
@@ -271,7 +292,7 @@ def test_the_time_budget_ends_the_run(run):
     assert checkpoint.load_state(path)[0].elapsed_s >= 3
 
 
-def test_a_loss_that_is_not_finite_names_step_and_checkpoint(run, monkeypatch):
+def test_a_loss_that_is_not_finite_names_its_step_and_the_checkpoint(run, monkeypatch):
     real = learner.loss_sum
     calls = []
 
@@ -280,33 +301,87 @@ def test_a_loss_that_is_not_finite_names_step_and_checkpoint(run, monkeypatch):
         return real(*args) * (math.nan if len(calls) > 12 else 1.0)
 
     monkeypatch.setattr(learner, "loss_sum", poisoned)
-    with pytest.raises(ValueError, match=r"not finite at step 15: loss nan.*checkpoints/000010.*lower --lr"):
+    with pytest.raises(ValueError, match=r"not finite at step 13; .*checkpoints/000010; .*lower --lr"):
         run("--max-steps", 30)
+
+
+def signalled_at(step, number):
+    """A Learner.step in the middle of which a signal arrives."""
+    real = Learner.step
+
+    def step_with_signal(self, batches, lr, now):
+        if now == step:
+            os.kill(os.getpid(), number)
+        return real(self, batches, lr, now)
+
+    return step_with_signal
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_says_how_to_go_on(run, monkeypatch, capsys, number):
-    step = Learner.step
-
-    def interrupted(self, *args):
-        if interrupted.steps == 6:
-            os.kill(os.getpid(), number)
-        interrupted.steps += 1
-        return step(self, *args)
-
-    interrupted.steps = 0
-    monkeypatch.setattr(Learner, "step", interrupted)
+    before = signal.getsignal(number)
+    monkeypatch.setattr(Learner, "step", signalled_at(7, number))
     with pytest.raises(SystemExit) as end:
         run("--max-steps", 30)
     assert end.value.code == 128 + number
     assert "python train.py --resume run" in capsys.readouterr().out
     assert checkpoint.load_state(Path("run"))[0].step == 7
+    assert signal.getsignal(number) is before
+
+
+def test_positions_that_grow_while_validating_do_not_stop_training(run, monkeypatch, tmp_path):
+    translate = train.Translator.translate
+
+    def and_long(self, texts, **options):
+        self.model.encode(torch.ones(1, 3_000, dtype=torch.int64), None)
+        return translate(self, texts, **options)
+
+    monkeypatch.setattr(train.Translator, "translate", and_long)
+    rows = [json.dumps({"en": "x " * n, "de": "x " * n}) for n in range(1, 700, 10)]
+    (tmp_path / "long.jsonl").write_text("\n".join(rows))
+    run(
+        "--max-steps",
+        12,
+        "--dataset",
+        tmp_path / "long.jsonl",
+        "--max-length",
+        2_000,
+        "--batch-tokens",
+        3_000,
+    )
+
+
+def test_learned_positions_validate_from_the_start(run):
+    run("--max-steps", 2, "--validate-every", 1, "--positions", "learned", "--max-length", 31)
+
+
+def test_a_small_corpus_is_not_given_up_during_the_warm_up(run):
+    run("--max-steps", 400, "--validate-every", "None", "--warmup-steps", 200)
+    steps = [line["step"] for line in metrics(Path("run")) if line["kind"] == "validation"]
+    assert steps == [200, 400]
+
+
+def test_a_run_without_an_end_is_refused(run):
+    with pytest.raises(ValueError, match="--patience None never ends"):
+        run("--patience", "None")
+
+
+def test_resuming_into_another_folder_is_refused(run):
+    with pytest.raises(ValueError, match="--resume goes on in its own folder, a; leave --out out"):
+        run("--resume", "a", "--out", "b")
+
+
+def test_a_folder_with_other_files_is_refused_without_advice_to_resume(run, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("mine")
+    with pytest.raises(ValueError, match="run is there already and is not empty; choose another folder"):
+        run("--max-steps", 10)
 
 
 def test_a_folder_with_another_run_is_refused(run):
     path = run("--max-steps", 10)
     before = (path / "config.json").read_bytes()
-    with pytest.raises(ValueError, match=r"run is taken; go on with it: --resume run, or .*--out"):
+    with pytest.raises(ValueError, match=r"run holds another run; go on with it: --resume run, or .*--out"):
         run("--max-steps", 10)
     assert (path / "config.json").read_bytes() == before
 

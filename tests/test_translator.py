@@ -383,7 +383,8 @@ def test_attention_has_a_row_for_each_target_token_that_sums_to_one() -> None:
     assert attention.weights.shape == (len(attention.target), len(attention.source))
     torch.testing.assert_close(attention.weights.sum(1), torch.ones(len(attention.target)))
     [[best]] = translator._decode([TOKENIZER.encode("I see two dogs.")], GREEDY, 1)
-    assert attention.target == [*TOKENIZER.pieces(best.ids), "⟨eos⟩"]
+    end = ["⟨eos⟩"] if best.finished else []
+    assert attention.target == [*TOKENIZER.pieces(best.ids), *end]
 
 
 def test_attention_of_a_text_without_words_is_refused() -> None:
@@ -409,3 +410,9 @@ def test_a_picture_with_other_sizes_than_its_tokens_is_refused() -> None:
 
     with pytest.raises(ValueError, match="weights of 2 × 3 do not fit 2 target and 2 source tokens"):
         draw_attention(["a", "b"], ["c", "d"], torch.rand(2, 3))
+
+
+@pytest.mark.parametrize("texts", ["Hi.", [None], [b"x"], [1]])
+def test_anything_but_a_list_of_strings_is_a_type_error(texts: list[str]) -> None:
+    with pytest.raises(TypeError, match="translate takes a list of strings"):
+        real().translate(texts)
