@@ -268,10 +268,12 @@ def _corpus_set(options: EvaluateConfig) -> tuple["_Set", DataConfig]:
 
 
 def _check_direction(flag: str, path: Path, data: DataConfig) -> None:
-    """Raise a ValueError unless a model translates between the languages of the set."""
+    """Raise a ValueError if a model translates between other languages than those of the set."""
     own = checkpoint.read_config(path)[0].data
-    pairs = [(primary_language(side.src), primary_language(side.tgt)) for side in (own, data)]
-    if pairs[0] != pairs[1]:
+    sides = ((own.src, data.src), (own.tgt, data.tgt))
+    languages = [(primary_language(mine), primary_language(wanted)) for mine, wanted in sides]
+    # Names of another kind (eng or english for en) may well be the same language; of one kind, they are not.
+    if any(mine != wanted and len(mine) == len(wanted) for mine, wanted in languages):
         raise ValueError(
             f"{flag} {path} translates {own.src} → {own.tgt}, but the set is {data.src} → {data.tgt}; give"
             " --src and --tgt that name its languages, another model, or a file of finished translations"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from random import Random
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
+from config import parse_args
 from constructions import CONSTRUCTIONS, CONSTRUCTIONS_OF_TOPIC, punctuated
 from descriptions import LATER, NOW, THEN, description, state
 from lexicon import ADJECTIVES, FIXED, NOUNS, PROPER, VERBS
@@ -165,30 +164,26 @@ def generate(split: str, num_pairs: int | None = None, seed: int = 0) -> Iterato
         yield {"en": pair.en, "fr": pair.fr}
 
 
-class _Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is one line."""
+@dataclass(frozen=True)
+class PhrasebookConfig:
+    """Sentence pairs to print."""
 
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"error: {message}\n")
+    split: str = "train"
+    """train, validation, test or combinations."""
+    num_pairs: int | None = None
+    """How many; the usual size of the split by default."""
+    seed: int = 0
+    """The same seed prints the same pairs."""
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(args: Sequence[str] | None = None) -> None:
     """Print sentence pairs, tab-separated."""
-    parser = _Parser(description=__doc__)
-    parser.add_argument("--split", default="train", help=", ".join(SPLIT_SIZES))
-    parser.add_argument("--num-pairs", type=int, help="default: the usual size of the split")
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args(argv)
-    try:
-        for pair in generate(args.split, args.num_pairs, args.seed):
-            print(pair["en"], pair["fr"], sep="\t")
-        sys.stdout.flush()
-    except ValueError as error:
-        parser.error(str(error))
-    except BrokenPipeError:
-        # The reader has seen enough; keep the interpreter from flushing into the closed pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    options = parse_args(PhrasebookConfig, args=args, description=f"{__doc__}")
+    for pair in generate(options.split, options.num_pairs, options.seed):
+        print(pair["en"], pair["fr"], sep="\t")
 
 
 if __name__ == "__main__":
-    main()
+    import runtime  # brings torch, which generating does without
+
+    runtime.run_command(main)

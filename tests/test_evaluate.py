@@ -604,6 +604,10 @@ def test_another_script_or_region_is_no_other_direction(model, monkeypatch, caps
     assert code == 0 and "en_GB → FR-Latn" in out
 
 
+def test_names_of_another_kind_may_be_the_same_language(model):
+    evaluate._check_direction("--model", model, DataConfig(src="english", tgt="fra_Latn"))
+
+
 @pytest.mark.parametrize("place", ["{}/moved", "moved"])
 def test_when_the_corpus_of_the_model_has_moved_the_message_names_dataset(
     place, model, tmp_path, monkeypatch, capsys

@@ -41,6 +41,7 @@ def test_every_module_of_the_phrasebook_is_in_the_fingerprint_of_its_pairs():
     for module in reversed(ORDER):
         if module in behind:
             behind |= set(imports(ROOT / f"{module}.py")) & set(ORDER)
+    behind -= {"config", "runtime"}  # what its command needs makes no pairs
     grammar = re.search(r"^GRAMMAR = \((.*)\)$", (ROOT / "origins.py").read_text(), re.M)
     assert set(grammar[1].split(", ")) == behind
 

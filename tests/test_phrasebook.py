@@ -19,6 +19,7 @@ import pytest
 import lexicon
 import phrasebook
 import quantities
+import runtime
 from phrasebook import SPLIT_SIZES, Sentence, generate, is_held_out, sentence, sentences
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -660,9 +661,23 @@ def test_bad_arguments_cost_one_line_and_exit_code_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit_info:
-        phrasebook.main(arguments)
+        runtime.run_command(lambda: phrasebook.main(arguments))
     lines = capsys.readouterr().err.splitlines()
     assert exit_info.value.code == 2 and len(lines) == 1 and lines[0].startswith("error: ")
+
+
+def test_help_describes_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        phrasebook.main(["--help"])
+    out = capsys.readouterr().out
+    assert exit_info.value.code == 0
+    assert all(option in out for option in ("--split", "--num-pairs", "--seed", "combinations"))
+
+
+def test_generating_does_not_import_torch() -> None:
+    code = "import sys, phrasebook; next(phrasebook.generate('train')); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "False\n", done.stderr
 
 
 def test_a_closed_pipe_is_no_error() -> None:
