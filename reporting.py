@@ -31,7 +31,7 @@ class Reporter:
         self.config = config
         self.bar: tqdm | None = None
         if sys.stderr.isatty():
-            self.bar = tqdm(total=100, bar_format="{l_bar}{bar}| {elapsed}<{postfix}", desc="training")
+            self.bar = tqdm(total=100, bar_format="{percentage:3.0f}%|{bar:20}| {desc}", desc="training")
 
     def log_step(self, state: TrainState, values: Mapping[str, float], progress: float) -> None:
         """Log loss, learning rate and gradient norm of this step, and the target tokens per second since the last."""
@@ -43,7 +43,7 @@ class Reporter:
             print(f"{line} | {_clock(state.elapsed_s)} | eta {eta}", flush=True)
         else:
             self.bar.n = round(100 * progress)
-            self.bar.set_postfix_str(f"{eta} {line}")
+            self.bar.set_description_str(f"{_clock(state.elapsed_s)}<{eta} | {line}")
 
     def log_validation(
         self,

@@ -83,8 +83,10 @@ def write_atomic(path: Path, data: bytes | str) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(mode)
         Path(temporary).replace(path)
-    except BaseException:
+    except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # the file that the user knows, not the temporary one
         raise
     sync_folder(path.parent)
 

@@ -206,10 +206,13 @@ def _is_over(state: TrainState, config: TrainConfig) -> bool:
 def _check_finite(learner: Learner, path: Path) -> None:
     step = int(learner.first_bad)
     if step:
-        good = checkpoint.checkpoints(path)
-        advice = f"last good checkpoint: {good[-1]}" if good else "no checkpoint yet"
         what = f"loss or gradient is not finite at step {step}"
-        raise ValueError(f"{what}; {advice}; start a new run with a lower --lr")
+        raise ValueError(f"{what}; {_last_good(path)}; start a new run with a lower --lr")
+
+
+def _last_good(path: Path) -> str:
+    good = checkpoint.checkpoints(path)
+    return f"last good checkpoint: {good[-1]}" if good else "no checkpoint yet"
 
 
 def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tuple[TrainCommand, Splits, Path]:
@@ -309,7 +312,10 @@ def main(args: list[str] | None = None) -> None:
     sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
     print(f"training on {sizes}, {device}, {accumulate} micro-batches a step, from step {state.step}")
     reporter = Reporter(path, config, state)
-    train(learner, sampler, validate, config.train, path, state, reporter)
+    try:
+        train(learner, sampler, validate, config.train, path, state, reporter)
+    except OSError as error:
+        raise ValueError(f"{error.strerror}: {error.filename or path}; {_last_good(path)}") from None
     reporter.close()
     translator = Translator.load(path, device=cmd.run.device, split_sentences=False, workers=workers)
     scores = score_tests(translator, splits, config.data.tgt)

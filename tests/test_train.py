@@ -1,10 +1,12 @@
 """Training: the loss per real token, exact resume, signals, the recipe, a copy task learned through the commands."""
 
 import copy
+import errno
 import json
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import torch
 
 import checkpoint
 import learner
+import runtime
 import train
 from checkpoint import TrainState
 from config import TrainConfig
@@ -266,6 +269,14 @@ def test_a_run_leaves_the_folder_of_the_design(run):
     assert "en → de" in card and "nrefs:1" in card and "python translate.py --model" in card
 
 
+def test_a_terminal_gets_a_bar_with_loss_rate_and_time_left(run, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    run("--max-steps", 10)
+    shown = capsys.readouterr()
+    assert re.search(r"100%\|.*\| 0:0\d<0:00 \| step 10 .*loss \d.*lr \d.*tokens/s", shown.err)
+    assert "| loss" not in shown.out
+
+
 def test_tensorboard_has_curves_samples_and_a_picture(run):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -376,6 +387,22 @@ def test_a_folder_with_other_files_is_refused_without_advice_to_resume(run, tmp_
     (tmp_path / "run" / "thesis.txt").write_text("mine")
     with pytest.raises(ValueError, match="run is there already and is not empty; choose another folder"):
         run("--max-steps", 10)
+
+
+def test_a_full_disk_names_the_file_and_the_last_good_checkpoint(run, monkeypatch):
+    write = runtime.write_atomic
+
+    def full_from_step_20(path, data):
+        if "000020" in str(path):
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        write(path, data)
+
+    monkeypatch.setattr(runtime, "write_atomic", full_from_step_20)
+    with pytest.raises(
+        ValueError, match=r"No space left on device: .*state\.safetensors; .*checkpoints/000010"
+    ):
+        run("--max-steps", 30)
+    assert [p.name for p in Path("run/checkpoints").iterdir()] == ["000010"]
 
 
 def test_a_folder_with_another_run_is_refused(run):
