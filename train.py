@@ -301,14 +301,7 @@ def main(args: list[str] | None = None) -> None:
         learner.restore(tensors, path)
     validate = Validator(learner, tokenizer, config, splits["validation"], workers)
     checkpoint.create(path, config, tokenizer, splits.fingerprint)
-    padding = sampler.padding(0)._asdict()
-    record = {"rows": splits.report.to_json(), "validated": len(validate.sources), "padding": padding}
-    runtime.write_atomic(path / "data.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-    print(
-        f"{sampler.num_batches(0):,} batches an epoch; padding: {padding['src']:.1%} of source positions, ",
-        end="",
-    )
-    print(f"{padding['tgt']:.1%} of target positions; validation on {len(validate.sources):,} rows")
+    _record_data(path, splits, sampler, len(validate.sources))
     sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
     print(f"training on {sizes}, {device}, {accumulate} micro-batches a step, from step {state.step}")
     reporter = Reporter(path, config, state)
@@ -321,12 +314,18 @@ def main(args: list[str] | None = None) -> None:
     scores = score_tests(translator, splits, config.data.tgt)
     write_card(path, config, state, scores, len(rows), learner.num_parameters)
     if state.best_score < 1:
-        print(
-            f"warning: validation BLEU {state.best_score:.2f}: it has learned next to nothing; train longer"
-        )
+        print(f"warning: validation BLEU {state.best_score:.2f}, next to nothing was learned; train longer")
     example = shlex.quote(splits["validation"][0]["src"])
     print(f"done; the model is in {path}")
     print(f"translate: python translate.py --model {shlex.quote(str(path))} {example}")
+
+
+def _record_data(path: Path, splits: Splits, sampler: BatchSampler, num_validated: int) -> None:
+    padding = sampler.padding(0)._asdict()
+    record = {"rows": splits.report.to_json(), "validated": num_validated, "padding": padding}
+    runtime.write_atomic(path / "data.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    shares = f"{padding['src']:.1%} of source and {padding['tgt']:.1%} of target positions are padding"
+    print(f"{sampler.num_batches(0):,} batches an epoch; {shares}; validation on {num_validated:,} rows")
 
 
 def score_tests(translator: Translator, splits: Splits, tgt: str) -> dict[str, list[Score]]:

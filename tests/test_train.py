@@ -350,20 +350,13 @@ def test_positions_that_grow_while_validating_do_not_stop_training(run, monkeypa
     monkeypatch.setattr(train.Translator, "translate", and_long)
     rows = [json.dumps({"en": "x " * n, "de": "x " * n}) for n in range(1, 700, 10)]
     (tmp_path / "long.jsonl").write_text("\n".join(rows))
-    run(
-        "--max-steps",
-        12,
-        "--dataset",
-        tmp_path / "long.jsonl",
-        "--max-length",
-        2_000,
-        "--batch-tokens",
-        3_000,
-    )
+    long = ("--dataset", tmp_path / "long.jsonl", "--max-length", 2_000, "--batch-tokens", 3_000)
+    assert checkpoint.load_state(run("--max-steps", 12, *long))[0].step == 12
 
 
 def test_learned_positions_validate_from_the_start(run):
-    run("--max-steps", 2, "--validate-every", 1, "--positions", "learned", "--max-length", 31)
+    path = run("--max-steps", 2, "--validate-every", 1, "--positions", "learned", "--max-length", 31)
+    assert [line["step"] for line in metrics(path) if line["kind"] == "validation"] == [1, 2]
 
 
 def test_a_small_corpus_is_not_given_up_during_the_warm_up(run):
