@@ -12,11 +12,13 @@ demo: .venv/main.stamp
 	elif [ -e $(DEMO)/config.json ]; then $(BIN)/python train.py --resume $(DEMO); \
 	else $(BIN)/python train.py; fi
 	$(BIN)/python translate.py --model $(DEMO) --input docs/demo.txt
+	@echo "Activate the environment for more: . .venv/bin/activate"
 
 test: .venv/dev.stamp
 	$(BIN)/python -m pytest -n 2
 
 .venv/main.stamp: requirements.txt
+	@echo "installing the packages into .venv (1.8 GB)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
@@ -26,4 +28,4 @@ test: .venv/dev.stamp
 	touch $@
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis translator.egg-info

@@ -26,7 +26,7 @@ class DataConfig:
 
     dataset: str = "builtin:phrasebook"
     """builtin:phrasebook, a Hub name, a local folder or file (jsonl, csv, tsv, parquet), or the prefix of two
-    aligned text files (corpus for corpus.en and corpus.de)."""
+    aligned text files (letters for letters.en and letters.de)."""
     dataset_config: str | None = None
     """Configuration of a Hub dataset, e.g. en-fr for opus_books."""
     src: str = "en"
@@ -224,12 +224,16 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
     vocab_size = min(32_000, max(1_000, round(factor * num_pairs**0.5, -3)))
     schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
     minutes = train.max_minutes
-    budget = f"{minutes:g} minutes" if minutes else f"{train.max_steps} steps"
+    budget = f"{minutes or 0:g} minutes"
     if minutes is None and train.max_steps is None:
         if config.data.dataset.startswith("builtin:"):
             minutes, budget = 5.0, "5 minutes, enough for the embedded corpus"
         else:
             schedule, budget = "inverse-sqrt", "no budget, so until validation no longer improves"
+    if train.max_steps:
+        budget = " or ".join([f"{train.max_steps:,} steps", *([f"{minutes:g} minutes"] if minutes else [])])
+        # A warm-up as long as the run would never let it learn.
+        preset = replace(preset, warmup_steps=max(1, min(preset.warmup_steps, train.max_steps // 5)))
     preset = replace(preset, schedule=schedule, max_minutes=minutes)
     chosen = Config(config.data, replace(model, vocab_size=int(vocab_size)), preset)
     size = f"at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"

@@ -132,9 +132,9 @@ def write_card(
     ]
     for split, of_split in scores.items():
         for s in of_split:
-            lines.append(
-                f"| {split} | {s.name} | {s.value:.2f} | {s.low:.2f}–{s.high:.2f} | `{s.signature}` |"
-            )
+            signature = s.signature.replace("|", "\\|")  # a bare one ends the cell
+            interval = f"{s.low:.2f}–{s.high:.2f}"
+            lines.append(f"| {split} | {s.name} | {s.value:.2f} | {interval} | `{signature}` |")
     lines += [
         "",
         "Use:",

@@ -29,11 +29,11 @@ from translator import Translator
 
 DESCRIPTION = """Train a translator and leave it in a model folder.
 
-Examples:
+examples:
   python train.py
-  python train.py --dataset corpus --src en --tgt de --max-minutes 15
+  python train.py --dataset letters --src en --tgt de --max-minutes 15
   python train.py --dataset opus_books --dataset-config en-fr
-  python train.py --resume runs/corpus-en-de
+  python train.py --resume runs/letters-en-de
 """
 # Settings that a resumed run may change; everything else has already shaped the weights or the data.
 CHANGEABLE = {
@@ -223,8 +223,12 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
     name = (Path(name).resolve() if Path(name).exists() else Path(name)).name.split(".")[0]
     out = cmd.run.out or Path("runs") / f"{name}-{cmd.data.src}-{cmd.data.tgt}"
     if (out / "config.json").exists():
+        if (out / checkpoint.CARD).exists():
+            raise ValueError(
+                f"{out} holds a finished run; translate with it, or choose another folder: --out DIR"
+            )
         advice = f"go on with it: --resume {out}, or choose another folder: --out DIR"
-        raise ValueError(f"{out} holds another run; {advice}")
+        raise ValueError(f"{out} holds an unfinished run; {advice}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} is there already and is not empty; choose another folder: --out DIR")
     splits = read_splits(cmd.data)
@@ -233,7 +237,7 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
     print(f"recipe: {reason}")
     final = parse_args(TrainCommand, args=args, default=TrainCommand(chosen.data, chosen.model, chosen.train))
     for flag, preset, given in _differences(chosen, final):
-        print(f"overridden: {flag} {given} instead of {preset}")
+        print(f"overridden: {flag} {given}" + ("" if preset is None else f" instead of {preset}"))
     return final, splits, out
 
 
@@ -299,11 +303,15 @@ def main(args: list[str] | None = None) -> None:
     if checkpoint.checkpoints(path):
         state, tensors = checkpoint.load_state(path)
         learner.restore(tensors, path)
+        if _is_over(state, config.train) and (path / checkpoint.CARD).exists():
+            advice = "raise --max-steps, --max-minutes or --patience to train longer"
+            raise ValueError(f"{path} is finished, after {state.step:,} steps; {advice}")
     validate = Validator(learner, tokenizer, config, splits["validation"], workers)
     checkpoint.create(path, config, tokenizer, splits.fingerprint)
     _record_data(path, splits, sampler, len(validate.sources))
     sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
-    print(f"training on {sizes}, {device}, {accumulate} micro-batches a step, from step {state.step}")
+    steps = f"about {-(-sampler.num_batches(0) // accumulate):,} steps an epoch, {accumulate} micro-batches a step"
+    print(f"training on {sizes}, {device}: {steps}, from step {state.step}")
     reporter = Reporter(path, config, state)
     try:
         train(learner, sampler, validate, config.train, path, state, reporter)
@@ -325,7 +333,7 @@ def _record_data(path: Path, splits: Splits, sampler: BatchSampler, num_validate
     record = {"rows": splits.report.to_json(), "validated": num_validated, "padding": padding}
     runtime.write_atomic(path / "data.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     shares = f"{padding['src']:.1%} of source and {padding['tgt']:.1%} of target positions are padding"
-    print(f"{sampler.num_batches(0):,} batches an epoch; {shares}; validation on {num_validated:,} rows")
+    print(f"{shares}; validation on {num_validated:,} rows")
 
 
 def score_tests(translator: Translator, splits: Splits, tgt: str) -> dict[str, list[Score]]:

@@ -22,10 +22,10 @@ DESCRIPTION = """Translate sentences, a file or standard input. Line n of the ou
 of the input.
 
 examples:
-  python translate.py "Where is the station?" "How are you?"
+  python translate.py "Where is the bank?" "How much does the coffee cost?"
   python translate.py --input letter.txt --output brief.txt
-  echo "Good morning" | python translate.py --model runs/books-en-fr --beam 1
-  python translate.py "Where is the station?" --attention attention.png
+  echo "Good morning" | python translate.py --model runs/letters-en-fr --beam 1
+  python translate.py "Where is the bank?" --attention attention.png
 """
 PICTURES = (".png", ".svg", ".pdf")
 READ_BYTES = 65_536
@@ -75,6 +75,9 @@ def main(args: Sequence[str] | None = None) -> None:
     # A file is read whole before anything is translated: what is wrong with it is said at once.
     given = list(read_lines(config.input)) if config.input else _arguments(config.sentences)
     path = config.model or checkpoint.newest_run()
+    if config.model is None:
+        data = checkpoint.read_config(path)[0].data
+        print(f"model: {path} ({data.src} → {data.tgt})", file=sys.stderr)
     translator = Translator.load(path, device=config.device, workers=workers)
     if config.attention:
         _draw(translator, config.sentences[0], config.attention, config.decode)

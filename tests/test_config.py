@@ -146,6 +146,12 @@ def test_micro_batches_follow_the_threads_on_a_cpu_and_stay_large():
     assert num_micro_batches(TrainConfig(accumulate=3), 8, True) == 3
 
 
+def test_the_warm_up_of_a_short_run_is_shorter():
+    short = Config(DataConfig(dataset="pairs.jsonl"), train=TrainConfig(max_steps=20, max_minutes=3.0))
+    chosen, why = recipe(short, 20_000, 2, False)
+    assert chosen.train.warmup_steps == 4 and "20 steps or 3 minutes" in why
+
+
 def test_the_time_there_is_chooses_the_model():
     def chosen(minutes):
         config = Config(DataConfig(dataset="pairs.jsonl"), train=TrainConfig(max_minutes=minutes))

@@ -32,7 +32,7 @@ def desk(tmp_path_factory):
     rng = random.Random(0)
     pairs = [[f"{rng.choice(side)} {rng.choice(side)} {i}" for side in ("ab", "xy")] for i in range(400)]
     for i, lang in enumerate(("en", "de")):
-        (desk / f"corpus.{lang}").write_text("".join(pair[i] + "\n" for pair in pairs))
+        (desk / f"letters.{lang}").write_text("".join(pair[i] + "\n" for pair in pairs))
     (desk / "letter.txt").write_text("a b 1.\n\nb a 2.\n")
     for name in ("mine.txt", "other.txt", "reference.txt"):
         (desk / name).write_text("".join(f"{pair[1]}\n" for pair in pairs[:50]))
@@ -64,7 +64,7 @@ def test_every_command_of_the_readme_works_in_its_order(desk):
     assert done.returncode == 0 and done.stdout.strip(), done.stderr
     left = next(text for kind, text in BLOCKS if text.startswith("runs/NAME"))
     named = {line.split()[0].rstrip("/") for line in left.splitlines()[1:] if line.strip()}
-    assert named == {p.name for p in (desk / "runs" / "corpus-en-de").iterdir()}
+    assert named == {p.name for p in (desk / "runs" / "letters-en-de").iterdir()}
 
 
 @pytest.mark.parametrize("target", [c for c in COMMANDS if c.startswith("make ")])

@@ -266,7 +266,7 @@ def test_a_run_leaves_the_folder_of_the_design(run):
         "tensorboard", "tokenizer.json",
     }  # fmt: skip
     card = (path / "README.md").read_text()
-    assert "en → de" in card and "nrefs:1" in card and "python translate.py --model" in card
+    assert "en → de" in card and "nrefs:1\\|" in card and "python translate.py --model" in card
 
 
 def test_a_terminal_gets_a_bar_with_loss_rate_and_time_left(run, monkeypatch, capsys):
@@ -401,7 +401,9 @@ def test_a_full_disk_names_the_file_and_the_last_good_checkpoint(run, monkeypatc
 def test_a_folder_with_another_run_is_refused(run):
     path = run("--max-steps", 10)
     before = (path / "config.json").read_bytes()
-    with pytest.raises(ValueError, match=r"run holds another run; go on with it: --resume run, or .*--out"):
+    with pytest.raises(
+        ValueError, match=r"run holds a finished run; translate with it, or choose another folder: --out DIR"
+    ):
         run("--max-steps", 10)
     assert (path / "config.json").read_bytes() == before
 
