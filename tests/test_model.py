@@ -57,6 +57,7 @@ def copy_layer(ours: nn.Module, theirs: nn.Module, attentions: dict[str, str]) -
         connection.norm.load_state_dict(getattr(theirs, f"norm{i}").state_dict())
 
 
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_equal_to_torch_nn_transformer_with_the_weights_copied(norm, activation):
