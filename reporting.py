@@ -21,14 +21,13 @@ from translator import Attention, Translation
 class Reporter:
     """Writes the progress of one run; after a resume it goes on where the checkpoint stood."""
 
-    def __init__(self, path: Path, config: Config, state: TrainState) -> None:
+    def __init__(self, path: Path, state: TrainState) -> None:
         from torch.utils.tensorboard import SummaryWriter  # a second that only training pays
 
         self.file = path / "metrics.jsonl"
         kept = _lines_until(self.file, state.step)
         runtime.write_atomic(self.file, "".join(kept))
         self.writer = SummaryWriter(path / "tensorboard", purge_step=state.step + 1 if state.step else None)
-        self.config = config
         self.bar: tqdm | None = None
         if sys.stderr.isatty():
             self.bar = tqdm(total=100, bar_format="{percentage:3.0f}%|{bar:20}| {desc}", desc="training")

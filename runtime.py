@@ -1,6 +1,5 @@
 """What a command needs from the machine: device, precision, threads, whole files, errors in one line."""
 
-import ctypes
 import errno
 import os
 import signal
@@ -44,18 +43,8 @@ def start(threads: int | None = None) -> int:
     if threads is not None and threads < 1:
         raise ValueError(f"--threads must be at least 1, got {threads}")
     torch.set_num_threads(1)
-    _keep_freed_memory()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return threads or cores
-
-
-def _keep_freed_memory() -> None:
-    """Let glibc keep large blocks for the next step instead of faulting them in anew; elsewhere do nothing."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-    if mallopt is not None:
-        trim_threshold, mmap_max = -1, -4  # names and numbers of malloc.h
-        mallopt(trim_threshold, 2**31 - 1)
-        mallopt(mmap_max, 0)
 
 
 def autocast_dtype(where: torch.device, wanted: bool = True) -> torch.dtype:

@@ -312,7 +312,7 @@ def main(args: list[str] | None = None) -> None:
     sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
     steps = f"about {-(-sampler.num_batches(0) // accumulate):,} steps an epoch, {accumulate} micro-batches a step"
     print(f"training on {sizes}, {device}: {steps}, from step {state.step}")
-    reporter = Reporter(path, config, state)
+    reporter = Reporter(path, state)
     try:
         train(learner, sampler, validate, config.train, path, state, reporter)
     except OSError as error:
