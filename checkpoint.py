@@ -16,12 +16,14 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+import inputs
 import runtime
-from config import Config, Json, ModelConfig, from_json, to_json
+from config import Config, Json, SourceConfig, from_json, to_json
+from inputs import Input
 from model import Transformer, build_transformer
 from tokenizer import Tokenizer
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 WEIGHTS = "model.safetensors"
 CARD = "README.md"
 
@@ -31,36 +33,41 @@ class LoadedModel(NamedTuple):
 
     model: Transformer
     tokenizer: Tokenizer
+    source: Input
     config: Config
     path: Path
 
 
-def build(config: ModelConfig, vocab_size: int, max_length: int) -> Transformer:
-    """A model of this configuration with fresh weights; one vocabulary and embedding for both sides."""
+def build(config: Config, vocab_size: int, source: Input) -> Transformer:
+    """A model of this configuration with fresh weights; text has one vocabulary and embedding for both sides."""
+    model, longest = config.model, config.data.max_length
+    src_embed = source.embedding(model.d_model)
     return build_transformer(
         vocab_size,
         vocab_size,
-        max_length,
-        max_length,
-        config.d_model,
-        config.num_layers,
-        config.num_heads,
-        config.dropout,
-        config.d_ff,
-        num_decoder_layers=config.num_decoder_layers,
-        norm=config.norm,
-        activation=config.activation,
-        positions=config.positions,
+        longest,
+        longest,
+        model.d_model,
+        model.num_layers,
+        model.num_heads,
+        model.dropout,
+        model.d_ff,
+        num_decoder_layers=model.num_decoder_layers,
+        norm=model.norm,
+        activation=model.activation,
+        positions=model.positions,
         tie_embeddings=True,
-        share_vocab=True,
+        share_vocab=src_embed is None,
+        src_embed=src_embed,
     )
 
 
-def create(path: Path, config: Config, tokenizer: Tokenizer, data_fingerprint: str) -> None:
-    """Begin a model folder: its tokenizer and config.json."""
+def create(path: Path, config: Config, tokenizer: Tokenizer, source: Input, data_fingerprint: str) -> None:
+    """Begin a model folder: its tokenizer, what its source needs, and config.json."""
     versions = {"python": platform.python_version(), "torch": str(torch.__version__)}
     record = {"format_version": FORMAT_VERSION, "versions": versions, "data_fingerprint": data_fingerprint}
     tokenizer.save(path / "tokenizer.json")
+    source.save(path)
     text = json.dumps({**record, "config": to_json(config)}, indent=2, ensure_ascii=False)
     runtime.write_atomic(path / "config.json", text + "\n")
 
@@ -88,7 +95,15 @@ def read_config(path: Path) -> tuple[Config, str]:
         raise ValueError(
             f"{path} has format {version}, newer than {FORMAT_VERSION}, the newest known here; update"
         )
+    if version == 1:
+        _add_source(record.get("config"))
     return from_json(Config, record.get("config"), str(file)), record["data_fingerprint"]
+
+
+def _add_source(config: Json) -> None:
+    """Bring the settings of format 1 up to date: every source was text."""
+    if isinstance(config, dict) and isinstance(data := config.get("data"), dict):
+        data["source"], config["source"] = "text", to_json(SourceConfig())
 
 
 def load(path: Path, device: torch.device) -> LoadedModel:
@@ -99,35 +114,43 @@ def load(path: Path, device: torch.device) -> LoadedModel:
     """
     config, _ = read_config(path)
     tokenizer = Tokenizer.load(path / "tokenizer.json")
+    source = inputs.load(config, tokenizer, path)
     if not (path / WEIGHTS).is_file():
         raise FileNotFoundError(f"{path} has no {WEIGHTS} yet; its training has not reached a validation")
     tensors = _read_tensors(path / WEIGHTS)
-    _check_sizes(config, tokenizer.vocab_size, tensors, path / WEIGHTS)
-    model = build(config.model, tokenizer.vocab_size, config.data.max_length)
+    _check_sizes(config, tokenizer.vocab_size, source, tensors, path / WEIGHTS)
+    model = build(config, tokenizer.vocab_size, source)
     copy_weights(model, tensors, path / WEIGHTS)
     if not all(p.isfinite().all() for p in model.parameters()):
         raise ValueError(f"{path / WEIGHTS} holds values that are not finite; train it again")
-    return LoadedModel(model.eval().to(device), tokenizer, config, path)
+    return LoadedModel(model.eval().to(device), tokenizer, source, config, path)
 
 
-def _check_sizes(config: Config, vocab_size: int, tensors: dict[str, Tensor], source: Path) -> None:
+def _check_sizes(
+    config: Config, vocab_size: int, source: Input, tensors: dict[str, Tensor], file: Path
+) -> None:
     """Before anything of the sizes that config.json claims is built, see that the weights have them too."""
     model = config.model
-    shapes = {
-        "src_embed.embedding.weight": (vocab_size, model.d_model),
-        "encoder.layers.0.feed_forward_block.linear_1.weight": (model.d_ff, model.d_model),
+    shapes: dict[str, tuple[int, ...]] = {
+        "encoder.layers.0.feed_forward_block.linear_1.weight": (model.d_ff, model.d_model)
     }
+    embedding = "src_embed" if config.data.source == "text" else "tgt_embed"  # the first name of a shared one
+    shapes[f"{embedding}.embedding.weight"] = (vocab_size, model.d_model)
+    with torch.device("meta"):
+        front = source.embedding(model.d_model)
+    if front is not None:
+        shapes |= {f"src_embed.{name}": tuple(p.shape) for name, p in front.named_parameters()}
     if model.positions == "learned":
         shapes["src_pos.table"] = (config.data.max_length, model.d_model)
     for name, shape in shapes.items():
         given = tuple(tensors[name].shape) if name in tensors else None
         if given != shape:
-            raise ValueError(f"{source} does not fit its config.json: {name} {given}, expected {shape}")
+            raise ValueError(f"{file} does not fit its config.json: {name} {given}, expected {shape}")
     for stack, expected in (("encoder", model.num_layers), ("decoder", model.num_decoder_layers)):
         num_layers = len({n.split(".")[2] for n in tensors if n.startswith(f"{stack}.layers.")})
         if num_layers != expected:
             layers = f"{num_layers} {stack} layers, expected {expected}"
-            raise ValueError(f"{source} does not fit its config.json: {layers}")
+            raise ValueError(f"{file} does not fit its config.json: {layers}")
 
 
 def newest_run(root: Path = Path("runs")) -> Path:

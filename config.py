@@ -33,8 +33,12 @@ class DataConfig:
     """Source language: a column, a key of the translation column, or a text file's suffix."""
     tgt: str = "fr"
     """Target language, likewise."""
+    source: Literal["text", "image", "features"] = "text"
+    """What the source side holds: text; image: a column of pictures, or text that is drawn as pictures; features:
+    a column of arrays (frames × channels), nested lists or paths of .npy files."""
     max_length: int = 256
-    """Longest row kept, in subword tokens a side, end token included; longer ones are dropped and counted."""
+    """Longest row kept, in tokens a side (subwords with the end token, patches, frames after --frame-stride);
+    longer ones are dropped and counted."""
     max_length_ratio: float = 9.0
     """Largest ratio between the two sides' lengths in characters (short rows are spared)."""
     data_seed: int = 0
@@ -46,6 +50,66 @@ class DataConfig:
         _require(self.dataset != "", "--dataset", "a name or a path", "nothing")
         _require(0 <= self.data_seed < 2**63, "--data-seed", "0 or more and less than 2^63", self.data_seed)
         _require(self.src != self.tgt, "--src and --tgt", "two different languages", f"{self.src} twice")
+
+
+# The components of a patch are found in a matrix of its pixels by its pixels.
+MAX_PATCH_PIXELS = 4_096
+
+
+@dataclass(frozen=True)
+class SourceConfig:
+    """Pictures and features: how they become what the encoder reads."""
+
+    strip_height: int = 16
+    """Height in pixels to which pictures are scaled and in which text is drawn."""
+    patch_width: int = 40
+    """Pixels of a strip that are one token of the source."""
+    patch_overlap: int = 0
+    """Pixels that a patch shares with the next one."""
+    word_gap: float = 0.18
+    """Blank columns that part two words, as a share of --strip-height; a new patch begins at each word. 0 = patches
+    are cut at even distances."""
+    font: str | None = None
+    """Font file to draw text with, DejaVu Sans by default; the model folder keeps a copy."""
+    font_size: int = 12
+    """Size of drawn text, in pixels."""
+    font_size_range: int = 1
+    """In training a part of the text is drawn in sizes up to this many pixels smaller or larger."""
+    frame_stride: int = 4
+    """Frames of a feature sequence that become one token of the source."""
+
+    def __post_init__(self) -> None:
+        height = self.strip_height
+        _require(4 <= height <= 256, "--strip-height", "from 4 to 256", height)
+        most = MAX_PATCH_PIXELS // height
+        _require(
+            1 <= self.patch_width <= most,
+            "--patch-width",
+            f"from 1 to {most} for this --strip-height",
+            self.patch_width,
+        )
+        _require(0 <= self.word_gap <= 4, "--word-gap", "from 0 to 4", self.word_gap)
+        below = f"from 0 to less than --patch-width ({self.patch_width})"
+        _require(0 <= self.patch_overlap < self.patch_width, "--patch-overlap", below, self.patch_overlap)
+        _require(4 <= self.font_size <= height, "--font-size", "from 4 to --strip-height", self.font_size)
+        most = min(self.font_size - 4, height - self.font_size)
+        _require(
+            0 <= self.font_size_range <= most,
+            "--font-size-range",
+            f"from 0 to {most} for this --font-size and --strip-height",
+            self.font_size_range,
+        )
+        _require(1 <= self.frame_stride <= 64, "--frame-stride", "from 1 to 64", self.frame_stride)
+
+    @property
+    def patch_stride(self) -> int:
+        """Pixels from one patch to the next."""
+        return self.patch_width - self.patch_overlap
+
+    @property
+    def gap_pixels(self) -> int:
+        """Blank columns that part two words; 0 = words are not told apart."""
+        return math.ceil(self.word_gap * self.strip_height)
 
 
 @dataclass(frozen=True)
@@ -71,7 +135,7 @@ class ModelConfig:
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     """Sinusoidal positions have no longest length; learned ones end at --max-length."""
     vocab_size: int = 4_000
-    """Joint subword vocabulary, the most that is learned."""
+    """Subword vocabulary, the most that is learned: joint for text, of the target for other sources."""
 
     def __post_init__(self) -> None:
         for flag in ("d_model", "num_layers", "num_decoder_layers", "num_heads", "d_ff"):
@@ -174,6 +238,14 @@ class Config:
     data: DataConfig = field(default_factory=DataConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    source: SourceConfig = field(default_factory=SourceConfig)
+
+    def __post_init__(self) -> None:
+        for option in fields(SourceConfig):
+            kind = "features" if option.name == "frame_stride" else "image"
+            if kind != self.data.source and getattr(self.source, option.name) != option.default:
+                flag = f"--{option.name.replace('_', '-')}"
+                raise ValueError(f"{flag} is for --source {kind}, but the source is {self.data.source}")
 
 
 PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
@@ -235,7 +307,7 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
         # A warm-up as long as the run would never let it learn.
         preset = replace(preset, warmup_steps=max(1, min(preset.warmup_steps, train.max_steps // 5)))
     preset = replace(preset, schedule=schedule, max_minutes=minutes)
-    chosen = Config(config.data, replace(model, vocab_size=int(vocab_size)), preset)
+    chosen = Config(config.data, replace(model, vocab_size=int(vocab_size)), preset, config.source)
     size = f"at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"
     return chosen, f"preset {name} ({why}), {size}, {schedule} schedule ({budget})"
 

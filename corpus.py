@@ -22,6 +22,8 @@ SCAN_FEATURES = datasets.Features(
     src_hash=datasets.Value("int64"),
     pair_hash=datasets.Value("int64"),
 )
+# Pictures and arrays are neither cleaned nor copied.
+BINARY_SCAN_FEATURES = datasets.Features({k: v for k, v in SCAN_FEATURES.items() if k != "src"})
 REASONS = ("", "missing", "empty", "one-sided")
 # Pairs shorter than this many characters on both sides may have any ratio, like "Hi!" and "Guten Morgen!".
 RATIO_MIN_CHARS = 20
@@ -78,7 +80,7 @@ class Report(dict[str, SplitReport]):
 
 
 class Splits(dict[str, datasets.Dataset]):
-    """Split name → rows with the columns src, tgt and row (1-based in what was read).
+    """Split name → rows with the columns src (text, or bytes from cells.py), tgt and row (1-based in what was read).
 
     train, validation and test are always there and never empty; a corpus may bring others, for scoring alone.
     """
@@ -87,15 +89,15 @@ class Splits(dict[str, datasets.Dataset]):
         super().__init__(splits)
         self.report = report
         self.fingerprint = fingerprint
-        """Changes whenever a sentence of a split does, or their order."""
+        """Changes whenever a side of a row of a split does, or the order of the rows."""
 
 
 def read_splits(config: DataConfig) -> Splits:
     """Read, check and split a corpus.
 
-    Training rows come out in NFC without outer white space. They are dropped when a side is missing or blank,
-    when the lengths do not match, and when the same pair stands in another split or earlier in this one. The
-    rows of the other splits stay as they are; only those without two sides are dropped.
+    Text of training rows comes out in NFC without outer white space. Rows are dropped when a side is missing or
+    blank, when the lengths of two texts do not match, and when the same pair stands in another split or earlier
+    in this one. The rows of the other splits stay as they are; only those without two sides are dropped.
 
     Raises:
         FileNotFoundError, ValueError: nothing there, no such column, not UTF-8, nothing left, …: in one line.
@@ -151,12 +153,11 @@ def read_split(config: DataConfig, split: str) -> tuple[datasets.Dataset, SplitR
     return splits[split], splits.report[split]
 
 
-def texts(rows: datasets.Dataset) -> Iterator[str]:
-    """Both sides of every row, for training a tokenizer, without holding them together."""
-    for batch in rows.iter(1_000):
-        for src, tgt in zip(batch["src"], batch["tgt"], strict=True):
-            yield src
-            yield tgt
+def texts(rows: datasets.Dataset, sides: Sequence[str] = ("src", "tgt")) -> Iterator[str]:
+    """These sides of every row, for training a tokenizer, without holding them together."""
+    for batch in rows.select_columns(list(sides)).iter(1_000):
+        for row in zip(*(batch[side] for side in sides), strict=True):
+            yield from row
 
 
 def _require_sources(name: str, hashes: Ints, missing: Sequence[str], report: SplitReport) -> None:
@@ -175,11 +176,8 @@ class _Scan:
 
     def __init__(self, rows: datasets.Dataset) -> None:
         self.rows = rows
-        code = {"code": readers.code_digest(__file__)}
         # map leaves an empty dataset without the new columns.
-        self.cleaned = (
-            rows.map(_scan, batched=True, features=SCAN_FEATURES, fn_kwargs=code) if len(rows) else rows
-        )
+        self.cleaned = _scanned(rows) if len(rows) else rows
         self.reason, self.ratio, self.src_hash, self.pair_hash = (
             self.cleaned.data.column(name).to_numpy() if len(rows) else np.zeros(0, dtype)
             for name, dtype in (("reason", "i1"), ("ratio", "f4"), ("src_hash", "i8"), ("pair_hash", "i8"))
@@ -195,29 +193,55 @@ class _Scan:
         return report
 
 
-def _scan(batch: dict[str, list[str | None]], code: str) -> dict[str, list[object]]:
+def _scanned(rows: datasets.Dataset) -> datasets.Dataset:
+    """The rows, cleaned, with what `_scan` knows of them."""
+    has_text = rows.features["src"] == SCAN_FEATURES["src"]
+    keys = {"has_text": has_text, "code": readers.code_digest(__file__)}
+    if has_text:
+        return rows.map(_scan, batched=True, features=SCAN_FEATURES, fn_kwargs=keys)
+    scanned = rows.map(
+        _scan,
+        batched=True,
+        batch_size=origins.BATCH,
+        features=BINARY_SCAN_FEATURES,
+        remove_columns="src",
+        fn_kwargs=keys,
+    )
+    return datasets.concatenate_datasets([rows.select_columns("src"), scanned], axis=1)
+
+
+def _scan(batch: dict[str, list[str | bytes | None]], has_text: bool, code: str) -> dict[str, list[object]]:
     """Cleaned text, reason to drop the row (REASONS), length ratio and hashes of a batch of rows.
 
-    `code` is part of the name under which the result is cached.
+    Args:
+        has_text: False leaves the source side out of what is returned.
+        code: part of the name under which the result is cached.
     """
     columns: dict[str, list[object]] = {name: [] for name in SCAN_FEATURES if name != "row"}
     for raw_src, raw_tgt in zip(batch["src"], batch["tgt"], strict=True):
-        src, tgt = (unicodedata.normalize("NFC", text or "").strip() for text in (raw_src, raw_tgt))
+        src, tgt = _clean(raw_src), _clean(raw_tgt)
         lengths = sorted((len(src), len(tgt)))
-        src_digest = hashlib.blake2b(src.encode(), digest_size=8).digest()
-        pair_digest = hashlib.blake2b(src_digest + tgt.encode(), digest_size=8).digest()
+        src_digest = hashlib.blake2b(_encode(src), digest_size=8).digest()
+        pair_digest = hashlib.blake2b(src_digest + _encode(tgt), digest_size=8).digest()
         reason = "missing" if raw_src is None or raw_tgt is None else ""
         if not reason and not lengths[0]:
             reason = "one-sided" if lengths[1] else "empty"
         columns["src"].append(src)
         columns["tgt"].append(tgt)
         columns["reason"].append(REASONS.index(reason))
-        columns["ratio"].append(
-            lengths[1] / lengths[0] if lengths[0] and lengths[1] >= RATIO_MIN_CHARS else 1.0
-        )
+        has_ratio = has_text and lengths[0] and lengths[1] >= RATIO_MIN_CHARS
+        columns["ratio"].append(lengths[1] / lengths[0] if has_ratio else 1.0)
         columns["src_hash"].append(int.from_bytes(src_digest, signed=True))
         columns["pair_hash"].append(int.from_bytes(pair_digest, signed=True))
-    return columns
+    return columns if has_text else {name: columns[name] for name in BINARY_SCAN_FEATURES if name != "row"}
+
+
+def _clean(side: str | bytes | None) -> str | bytes:
+    return side if isinstance(side, bytes) else unicodedata.normalize("NFC", side or "").strip()
+
+
+def _encode(side: str | bytes) -> bytes:
+    return side if isinstance(side, bytes) else side.encode()
 
 
 def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitReport) -> Ints:

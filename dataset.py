@@ -1,4 +1,4 @@
-"""Rows of text to ids, and ids to batches: padding, masks, buckets, order."""
+"""Rows to what is stored of them, and that to batches: padding, masks, buckets, order."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+import inputs as inputs_module
+import render
+import sources
 import tokenizer as tokenizer_module
-from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from inputs import Ids, Input, TextInput, Values, closed, lengths_of, pad_source, padded
+from tokenizer import BOS_ID, PAD_ID, Tokenizer
 
 if TYPE_CHECKING:
     # Importing these takes a second, and translating needs only `pad_source` and `causal_mask`.
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
     from corpus import Report
 
 Ints = npt.NDArray[np.int32] | npt.NDArray[np.int64]
-Ids = Sequence[int] | npt.NDArray[np.int32]
 
 # A batch whose targets are far shorter than its sources stays below this many source tokens per target token.
 MAX_SOURCE_SHARE = 4
@@ -35,25 +38,12 @@ def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
 
 
-def pad_source(src_ids: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-    """Sources of different lengths as one tensor, each closed by EOS.
-
-    Args:
-        src_ids: B token id lists without special ids; an empty one is allowed.
-    Returns:
-        src (B, S), int64, and src_mask (B, 1, 1, S), bool, True on real tokens; no row is all padding.
-    """
-    lengths = _lengths(src_ids)
-    src = torch.from_numpy(_closed(_padded(src_ids, lengths), lengths))
-    return src, (src != PAD_ID)[:, None, None, :]
-
-
 @dataclass(frozen=True)
 class Batch:
-    """Sentence pairs, padded: what the model reads, what it should say, and where it may look."""
+    """Pairs, padded: what the model reads, what it should say, and where it may look."""
 
     src: Tensor
-    """(B, S), int64, closed by EOS."""
+    """What the model's src_embed takes: ids (B, S), int64, closed by EOS, or strips or frames, see inputs.py."""
     src_mask: Tensor
     """(B, 1, 1, S), bool, True on real tokens."""
     tgt_in: Tensor
@@ -72,12 +62,16 @@ class Batch:
             raise ValueError(
                 f"a batch needs as many sources as targets, got {len(src_ids)} and {len(tgt_ids)}"
             )
-        src, src_mask = pad_source(src_ids)
-        lengths = _lengths(tgt_ids)
-        padded = _padded(tgt_ids, lengths)
-        opened = np.roll(padded, 1, axis=1)  # the last column is padding in every row
+        return cls.from_source(*pad_source(src_ids), tgt_ids)
+
+    @classmethod
+    def from_source(cls, src: Tensor, src_mask: Tensor, tgt_ids: Sequence[Ids]) -> Batch:
+        """The same for B sources of any kind that are padded already."""
+        lengths = lengths_of(tgt_ids)
+        rows = padded(tgt_ids, lengths)
+        opened = np.roll(rows, 1, axis=1)  # the last column is padding in every row
         opened[:, 0] = BOS_ID
-        tgt_in, tgt_out = torch.from_numpy(opened), torch.from_numpy(_closed(padded, lengths))
+        tgt_in, tgt_out = torch.from_numpy(opened), torch.from_numpy(closed(rows, lengths))
         tgt_mask = causal_mask(tgt_in.size(1)) & (tgt_in != PAD_ID)[:, None, None, :]  # (B, 1, T, T)
         return cls(src, src_mask, tgt_in, tgt_out, tgt_mask, int(lengths.sum()) + len(lengths))
 
@@ -89,21 +83,31 @@ class Batch:
 
 
 def encode_split(
-    rows: datasets.Dataset, tokenizer: Tokenizer, max_length: int, report: Report, split: str = "train"
+    rows: datasets.Dataset,
+    tokenizer: Tokenizer,
+    max_length: int,
+    report: Report,
+    split: str = "train",
+    source: Input | None = None,
 ) -> datasets.Dataset:
-    """Token ids of the rows, in the order of the rows: made once, memory-mapped ever after.
+    """What the rows are stored as, in the order of the rows: made once, memory-mapped ever after.
 
     Args:
         rows: columns src, tgt and row.
         max_length: most tokens on a side, EOS counted; longer rows are left out.
         report: where the rows left out are counted as "too long", under `split`.
+        source: of the source side; text unless given.
     Returns:
-        Columns src_ids and tgt_ids (int32 lists without special ids) and row.
+        Columns src (lists of values, see inputs.py), src_length (tokens, EOS counted), tgt_ids (int32 lists without
+        special ids) and row.
     """
     import datasets
 
+    source = source or TextInput(tokenizer)
+    is_text = rows.features["src"].dtype in ("string", "large_string")
     features = datasets.Features(
-        src_ids=datasets.List(datasets.Value("int32")),
+        src=datasets.List(datasets.Value(source.arrow_type(is_text))),
+        src_length=datasets.Value("int32"),
         tgt_ids=datasets.List(datasets.Value("int32")),
         row=datasets.Value("int64"),
     )
@@ -111,16 +115,13 @@ def encode_split(
         return datasets.Dataset.from_dict({name: [] for name in features}, features=features)
 
     def encode(batch: dict[str, list[str]]) -> dict[str, list[object]]:
-        ids = zip(
-            tokenizer.encode_batch(batch["src"]),
-            tokenizer.encode_batch(batch["tgt"]),
-            batch["row"],
-            strict=True,
-        )
-        kept = [item for item in ids if max(len(item[0]), len(item[1])) < max_length]
+        values = source.encode(batch["src"])
+        lengths = [source.length(row) for row in values]
+        items = zip(values, lengths, tokenizer.encode_batch(batch["tgt"]), batch["row"], strict=True)
+        kept = [item for item in items if max(item[1], len(item[2]) + 1) <= max_length]
         return {name: [item[i] for item in kept] for i, name in enumerate(features)}
 
-    key = f"{rows._fingerprint} {_content(tokenizer)} {max_length}"
+    key = f"{rows._fingerprint} {_content(tokenizer)} {max_length} {source.digest}"
     encoded = rows.map(
         encode,
         batched=True,
@@ -149,13 +150,15 @@ class BatchSampler:
         rows: datasets.Dataset,
         batch_tokens: int,
         seed: int,
+        source: Input | None = None,
         resegment: Callable[[Ids, int], list[int]] | None = None,
     ) -> None:
         """
         Args:
             rows: from `encode_split`; read from the memory map, batch by batch.
             batch_tokens: most real target tokens in a batch, EOS counted; a longer row is a batch of its own.
-            resegment: cuts a row's ids anew, given a seed of its own for each row and epoch (BPE-dropout);
+            source: pads the source side, and varies it as it likes; token ids as they are unless given.
+            resegment: cuts a row's target ids anew, given a seed of its own for each row and epoch (BPE-dropout);
                 batches then hold a little more than batch_tokens.
         """
         if not len(rows):
@@ -164,8 +167,12 @@ class BatchSampler:
             )
         if rows._indices is not None:
             rows = rows.flatten_indices()
-        self._src, self._tgt = _Ragged(rows.data.column("src_ids")), _Ragged(rows.data.column("tgt_ids"))
-        self._batch_tokens, self._seed, self._resegment = batch_tokens, seed, resegment
+        self._src, self._tgt = _Ragged(rows.data.column("src")), _Ragged(rows.data.column("tgt_ids"))
+        self._src_lengths, self._tgt_lengths = (
+            rows.data.column("src_length").to_numpy(),
+            self._tgt.sizes() + 1,
+        )
+        self._batch_tokens, self._seed, self._source, self._resegment = batch_tokens, seed, source, resegment
         self._plan: tuple[int, Ints, Ints] | None = None
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
@@ -173,11 +180,12 @@ class BatchSampler:
         order, bounds = self._planned(epoch)
         for first, last in bounds[start:]:
             chosen = order[first:last]
-            sides: list[Sequence[Ids]] = [self._src.take(chosen), self._tgt.take(chosen)]
+            rng = np.random.default_rng([self._seed, epoch, int(first)])
+            values, tgt_ids = self._src.take(chosen), cast(list[Ids], self._tgt.take(chosen))
+            src = self._source.pad(values, rng) if self._source else pad_source(cast(list[Ids], values))
             if self._resegment is not None:
-                rng = np.random.default_rng([self._seed, epoch, int(first)])
-                sides = [[self._resegment(ids, int(rng.integers(2**32))) for ids in side] for side in sides]
-            yield Batch.from_pairs(*sides)
+                tgt_ids = [self._resegment(ids, int(rng.integers(2**32))) for ids in tgt_ids]
+            yield Batch.from_source(*src, tgt_ids)
 
     def num_batches(self, epoch: int) -> int:
         """Batches in an epoch; epochs differ a little."""
@@ -185,14 +193,19 @@ class BatchSampler:
 
     def num_tokens(self) -> int:
         """Real target tokens in an epoch, EOS counted."""
-        return int(self._tgt.lengths.sum()) + len(self._tgt.lengths)
+        return int(self._tgt_lengths.sum())
+
+    def sources(self, most: int) -> list[Values]:
+        """What is stored of the source sides of at most so many rows, at even distances."""
+        num = min(most, len(self._src_lengths))
+        return self._src.take(np.arange(num) * len(self._src_lengths) // num)
 
     def padding(self, epoch: int) -> Padding:
         """Padding share of the source and target positions of an epoch."""
         order, bounds = self._planned(epoch)
         shares = []
-        for side in (self._src, self._tgt):
-            lengths = side.lengths[order] + 1
+        for side in (self._src_lengths, self._tgt_lengths):
+            lengths = side[order]
             # Batches lie back to back in `order`, so each one's longest row comes from one reduction.
             firsts: npt.NDArray[np.int64] = np.sort(bounds[:, 0])
             rows = np.diff(np.append(firsts, len(order)))
@@ -207,7 +220,7 @@ class BatchSampler:
     def _make_plan(self, epoch: int) -> tuple[Ints, Ints]:
         """Row order (N,), and first and past-the-last position of each batch in it (batches, 2), shuffled."""
         rng = np.random.default_rng([self._seed, epoch])
-        src, tgt = self._src.lengths, self._tgt.lengths
+        src, tgt = self._src_lengths, self._tgt_lengths
         # Targets of one length together, sources rising in one target length and falling in the next, so that
         # a batch across the border holds no extremes. Rows of equal lengths are mixed anew in every epoch.
         # All in one key: sorting by three takes several times the memory.
@@ -217,7 +230,7 @@ class BatchSampler:
         order = np.argsort(key, kind="stable").astype(np.int32)
         del key
         sides = ((tgt, self._batch_tokens), (src, MAX_SOURCE_SHARE * self._batch_tokens))
-        sums = [(np.cumsum(lengths[order] + 1), limit) for lengths, limit in sides]
+        sums = [(np.cumsum(lengths[order], dtype=np.int64), limit) for lengths, limit in sides]
         bounds, first = [], 0
         while first < len(order):
             before = [total[first - 1] if first else 0 for total, _ in sums]
@@ -230,15 +243,18 @@ class BatchSampler:
 
 
 class _Ragged:
-    """A column of id lists, read straight from the memory map."""
+    """A column of lists, read straight from the memory map."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         self._offsets = [chunk.offsets.to_numpy() for chunk in column.chunks]
         self._values = [chunk.values.to_numpy() for chunk in column.chunks]
         self._firsts = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
-        self.lengths = np.concatenate([np.diff(offsets) for offsets in self._offsets])
 
-    def take(self, indices: Ints) -> list[npt.NDArray[np.int32]]:
+    def sizes(self) -> npt.NDArray[np.int32]:
+        """Length of each list."""
+        return np.concatenate([np.diff(offsets) for offsets in self._offsets])
+
+    def take(self, indices: Ints) -> list[Values]:
         """Views of the lists at these positions."""
         chunks = np.searchsorted(self._firsts, indices, "right") - 1
         inner = indices - self._firsts[chunks]
@@ -247,25 +263,6 @@ class _Ragged:
             offsets = self._offsets[chunk]
             views.append(self._values[chunk][offsets[i] : offsets[i + 1]])
         return views
-
-
-def _lengths(ids: Sequence[Ids]) -> Ints:
-    return np.fromiter(map(len, ids), np.int64, len(ids))
-
-
-def _padded(ids: Sequence[Ids], lengths: Ints) -> Ints:
-    """(B, longest + 1): each list, then padding."""
-    padded = np.full((len(ids), int(lengths.max()) + 1), PAD_ID, dtype=np.int64)
-    flat = np.concatenate([np.asarray(row, np.int32) for row in ids])
-    padded[np.arange(padded.shape[1]) < lengths[:, None]] = flat
-    return padded
-
-
-def _closed(padded: Ints, lengths: Ints) -> Ints:
-    """The same with EOS after each list."""
-    closed = padded.copy()
-    closed[np.arange(len(closed)), lengths] = EOS_ID
-    return closed
 
 
 def _lost_rows(before: datasets.Dataset, after: datasets.Dataset) -> npt.NDArray[np.int32]:
@@ -281,6 +278,7 @@ def _lost_rows(before: datasets.Dataset, after: datasets.Dataset) -> npt.NDArray
 def _content(tokenizer: Tokenizer) -> str:
     """Digest of a tokenizer, and of the code that uses it."""
     digest = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
-    digest.update(Path(tokenizer_module.__file__).read_bytes())
+    for module in (tokenizer_module, inputs_module, render, sources):
+        digest.update(Path(str(module.__file__)).read_bytes())
     digest.update(tokenizer.digest.encode())
     return digest.hexdigest()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import checkpoint
 import runtime
 from config import DataConfig, DecodeConfig, Json, parse_args, to_json
+from inputs import Source
 from languages import primary_language
 from lines import read_lines
 from scores import (
@@ -284,7 +285,7 @@ class _Set(NamedTuple):
     """What is to be scored: sentences in the order of the corpus."""
 
     name: str
-    sources: list[str] | None
+    sources: list[Source] | None
     references: list[str]
     rows: list[int]
     """Number of each sentence in the corpus, from 1."""
@@ -307,6 +308,13 @@ class _Set(NamedTuple):
         name = f"{data.dataset}, {split}, {data.src} → {data.tgt}"
         return cls(name, list(rows["src"]), references, list(rows["row"]), report.read, left_out)
 
+    def labels(self) -> list[str] | None:
+        """The sources as a person can read them: sentences, or the numbers of the rows."""
+        if self.sources is None:
+            return None
+        named = zip(self.sources, self.rows, strict=True)
+        return [source if isinstance(source, str) else f"row {row:,}" for source, row in named]
+
     def system(self, flag: str, path: Path) -> System:
         """A finished translation of this set, or of the whole corpus that it was taken from."""
         lines = [one_line(line.text) for line in read_lines(path)]
@@ -320,7 +328,7 @@ class _Set(NamedTuple):
         return System(str(path), lines)
 
 
-def _translate(path: Path, sources: Sequence[str], options: EvaluateConfig, workers: int) -> System:
+def _translate(path: Path, sources: Sequence[Source], options: EvaluateConfig, workers: int) -> System:
     # A row of a corpus is one unit, however many sentences it holds: so it was in training.
     translator = Translator.load(path, device=options.device, split_sentences=False, workers=workers)
     print(f"translating {len(sources):,} sentences with {path}", file=sys.stderr)
@@ -351,7 +359,8 @@ def evaluate(options: EvaluateConfig) -> Report:
         wanted = _Set.from_file(options.references)
     else:
         wanted, data = _corpus_set(options)
-    sources, references = wanted.sources or [], wanted.references
+    sources: list[Source] = wanted.sources or []
+    references = wanted.references
     if not references:
         raise ValueError(f"{wanted.name} is empty; there is nothing to score")
 
@@ -376,7 +385,7 @@ def evaluate(options: EvaluateConfig) -> Report:
         left_out=wanted.left_out,
         system=system,
         other=other,
-        sources=wanted.sources,
+        sources=wanted.labels(),
         references=references,
         scores=scores_of(measured, options.bootstrap),
         other_scores=[] if others is None else scores_of(others, options.bootstrap),

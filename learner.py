@@ -39,8 +39,9 @@ class Learner:
         self.model, self.config, self.device = model.to(device), config, device
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema_decay))
         self.average.requires_grad_(False)
-        matrices = [p for p in model.parameters() if p.dim() > 1]
-        vectors = [p for p in model.parameters() if p.dim() == 1]
+        self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        matrices = [p for p in self.trained.values() if p.dim() > 1]
+        vectors = [p for p in self.trained.values() if p.dim() == 1]
         groups = [
             {"params": matrices, "weight_decay": config.weight_decay},
             {"params": vectors, "weight_decay": 0.0},
@@ -62,7 +63,7 @@ class Learner:
         num_tokens = sum(batch.num_tokens for batch in batches)
         seeds = np.random.SeedSequence([self.config.seed, step]).generate_state(len(batches), np.uint64)
         total = torch.zeros((), device=self.device)
-        parameters = list(self.model.parameters())
+        parameters = list(self.trained.values())
         # Summed in the order of the batches, whichever thread is first: the same run gives the same weights.
         for loss, gradients in self.pool.map(self._gradients, batches, seeds.tolist()):
             total += loss / num_tokens
@@ -88,7 +89,7 @@ class Learner:
             torch.manual_seed(seed)
         with dropout, torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
             loss = loss_sum(self.model, batch.to(self.device), self.config.label_smoothing)
-        return loss.detach(), torch.autograd.grad(loss, list(self.model.parameters()))
+        return loss.detach(), torch.autograd.grad(loss, list(self.trained.values()))
 
     @property
     def num_parameters(self) -> int:
@@ -105,7 +106,7 @@ class Learner:
         """Everything that an exact resume needs beside TrainState."""
         state = {f"model.{n}": p for n, p in checkpoint.weights(self.model).items()}
         state |= {f"average.{n}": p for n, p in checkpoint.weights(self.averaged).items()}
-        names: dict[Tensor, str] = {p: n for n, p in self.model.named_parameters()}
+        names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
         for parameter, values in self.optimizer.state.items():
             state |= {f"optimizer.{names[parameter]}.{k}": v for k, v in values.items()}
         state["num_averaged"] = self.average.n_averaged
@@ -119,7 +120,7 @@ class Learner:
 
         checkpoint.copy_weights(self.model, part("model."), source)
         checkpoint.copy_weights(self.averaged, part("average."), source)
-        for name, parameter in self.model.named_parameters():
+        for name, parameter in self.trained.items():
             moments = part(f"optimizer.{name}.")
             self.optimizer.state[parameter] = {k: t.to(self.device) for k, t in moments.items()}
         self.average.n_averaged.copy_(state["num_averaged"])

@@ -135,17 +135,20 @@ class FeedForwardBlock(nn.Module):
 class MultiHeadAttentionBlock(nn.Module):
     """Scaled dot-product attention of h heads; q, k and v are projected by one matrix where they are the same.
 
+    Args:
+        dropout: of the attention weights while training, by a slower path; 0 keeps the fast one.
     Raises:
         ValueError: h does not divide d_model.
     """
 
-    def __init__(self, d_model: int, h: int) -> None:
+    def __init__(self, d_model: int, h: int, dropout: float = 0.0) -> None:
         super().__init__()
         if d_model % h:
             raise ValueError(f"d_model must be divisible by h, got {d_model} and {h}")
         self.h = h
         self.w_qkv = nn.Linear(d_model, 3 * d_model)
         self.w_o = nn.Linear(d_model, d_model)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, weights: list[Tensor] | None = None
@@ -155,7 +158,8 @@ class MultiHeadAttentionBlock(nn.Module):
         Args:
             q: (B, T, D). k, v: (B, S, D).
             mask: bool, broadcastable to (B, H, T, S), True = may attend; None = everything.
-            weights: a list that gets the attention weights (B, H, T, S) appended, by a slower path.
+            weights: a list that gets the attention weights (B, H, T, S) appended, by a slower path; they are
+                those before dropout.
         Returns:
             (B, T, D); zero before the output projection where a row may attend to nothing.
         """
@@ -183,11 +187,13 @@ class MultiHeadAttentionBlock(nn.Module):
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         """Attention over projected heads (B, H, T, K), then the output projection: (B, T, D)."""
-        if weights is None:
+        if weights is None and not (self.training and self.dropout.p):
             x = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        else:
-            weights.append(attention_weights(query, key, mask))
-            x = weights[-1] @ value
+        else:  # torch's own dropout in there would not draw from the generator of `dropout_from`
+            shares = attention_weights(query, key, mask)
+            if weights is not None:
+                weights.append(shares)
+            x = self.dropout(shares) @ value
         return self.w_o(x.transpose(1, 2).flatten(2))
 
 
@@ -217,13 +223,13 @@ class ResidualConnection(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Self-attention and feed-forward, each with its residual connection."""
+    """Self-attention and, unless there is none, feed-forward, each with its residual connection."""
 
     def __init__(
         self,
         features: int,
         self_attention_block: MultiHeadAttentionBlock,
-        feed_forward_block: FeedForwardBlock,
+        feed_forward_block: FeedForwardBlock | None,
         dropout: float,
         norm: Norm = "pre",
     ) -> None:
@@ -231,11 +237,14 @@ class EncoderBlock(nn.Module):
         self.self_attention_block = self_attention_block
         self.feed_forward_block = feed_forward_block
         self.residual_connections = nn.ModuleList(
-            ResidualConnection(features, dropout, norm) for _ in range(2)
+            ResidualConnection(features, dropout, norm) for _ in range(1 if feed_forward_block is None else 2)
         )
 
-    def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
-        x = self.residual_connections[0](x, lambda y: self.self_attention_block(y, y, y, src_mask))
+    def forward(self, x: Tensor, src_mask: Tensor | None, weights: list[Tensor] | None = None) -> Tensor:
+        """x (B, S, D) to the same shape; `weights` gets the attention weights (B, H, S, S) appended."""
+        x = self.residual_connections[0](x, lambda y: self.self_attention_block(y, y, y, src_mask, weights))
+        if self.feed_forward_block is None:
+            return x
         return self.residual_connections[1](x, self.feed_forward_block)
 
 
@@ -247,9 +256,10 @@ class Encoder(nn.Module):
         self.layers = layers
         self.norm = nn.LayerNorm(features) if norm == "pre" else nn.Identity()
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, weights: list[Tensor] | None = None) -> Tensor:
+        """x (B, S, D) to the same shape; `weights` gets each layer's attention weights (B, H, S, S) appended."""
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, mask, weights)
         return self.norm(x)
 
 
@@ -406,7 +416,7 @@ class Transformer(nn.Module):
         self,
         encoder: Encoder,
         decoder: Decoder,
-        src_embed: InputEmbeddings,
+        src_embed: nn.Module,
         tgt_embed: InputEmbeddings,
         src_pos: PositionalEncoding,
         tgt_pos: PositionalEncoding,
@@ -425,7 +435,7 @@ class Transformer(nn.Module):
         """Read the source.
 
         Args:
-            src: token ids, (B, S), int64.
+            src: token ids, (B, S), int64; or what a source side of another kind makes (B, S, D) of.
             src_mask: (B, 1, 1, S), bool, False at padding.
         Returns:
             (B, S, D).
@@ -472,6 +482,13 @@ class Transformer(nn.Module):
         return KVCache([block.start_cache(encoder_output) for block in self.decoder.blocks()])
 
 
+def check_sizes(sizes: dict[str, int]) -> None:
+    """Raise a ValueError that names the first size below 1."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
+
+
 def build_transformer(
     src_vocab_size: int,
     tgt_vocab_size: int,
@@ -489,28 +506,34 @@ def build_transformer(
     positions: Positions = "sinusoidal",
     tie_embeddings: bool = False,
     share_vocab: bool = False,
+    src_embed: nn.Module | None = None,
 ) -> Transformer:
     """Build a Transformer with fresh weights.
 
     Args:
-        src_vocab_size, tgt_vocab_size: number of token ids a side.
+        src_vocab_size, tgt_vocab_size: number of token ids a side; the source's is not used with src_embed.
         src_seq_len, tgt_seq_len: longest sequences of learned positions; sinusoidal ones have no longest.
         d_model: width. N: encoder layers, and decoder layers unless num_decoder_layers is given. h: heads.
         dropout: on embeddings, inside feed-forward blocks and on every sublayer's output.
         d_ff: inner width of the feed-forward blocks.
         tie_embeddings: the output projection uses the target embedding's matrix.
         share_vocab: source and target use one embedding matrix; their vocabularies must be the same size.
+        src_embed: makes (B, S, D) of a source of another kind, in place of the token embedding; its weights are
+            drawn anew.
     Raises:
-        ValueError: a size that cannot be, with the numbers.
+        ValueError: a size that cannot be, with the numbers; a shared vocabulary with a source that has none.
     """
-    sizes = {"src_vocab_size": src_vocab_size, "tgt_vocab_size": tgt_vocab_size, "src_seq_len": src_seq_len}
-    sizes |= {"tgt_seq_len": tgt_seq_len, "d_model": d_model, "N": N, "h": h, "d_ff": d_ff}
+    sizes = {"src_vocab_size": src_vocab_size} if src_embed is None else {}
+    sizes |= {"tgt_vocab_size": tgt_vocab_size, "src_seq_len": src_seq_len, "tgt_seq_len": tgt_seq_len}
+    sizes |= {"d_model": d_model, "N": N, "h": h, "d_ff": d_ff}
     sizes |= {"num_decoder_layers": N if num_decoder_layers is None else num_decoder_layers}
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}")
+    check_sizes(sizes)
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+    if share_vocab and src_embed is not None:
+        raise ValueError(
+            "share_vocab needs text on both sides, but src_embed was given; leave one of them out"
+        )
     if share_vocab and src_vocab_size != tgt_vocab_size:
         raise ValueError(f"a shared vocabulary needs equal sizes, got {src_vocab_size} and {tgt_vocab_size}")
 
@@ -526,10 +549,12 @@ def build_transformer(
         for _ in range(sizes["num_decoder_layers"])
     ]
     tgt_embed = InputEmbeddings(d_model, tgt_vocab_size)
+    if src_embed is None:
+        src_embed = tgt_embed if share_vocab else InputEmbeddings(d_model, src_vocab_size)
     model = Transformer(
         Encoder(d_model, nn.ModuleList(encoder_layers), norm),
         Decoder(d_model, nn.ModuleList(decoder_layers), norm),
-        tgt_embed if share_vocab else InputEmbeddings(d_model, src_vocab_size),
+        src_embed,
         tgt_embed,
         PositionalEncoding(d_model, src_seq_len, dropout, positions),
         PositionalEncoding(d_model, tgt_seq_len, dropout, positions),
@@ -542,15 +567,18 @@ def build_transformer(
 
 
 def _initialise(model: Transformer, d_model: int) -> None:
-    """Xavier for matrices, zero for biases; embeddings so that √D times them has unit variance."""
+    """Xavier for matrices, zero for biases; embeddings and convolutions so that unit variance comes out."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
-            nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Conv1d):
+            nn.init.kaiming_normal_(module.weight, nonlinearity="linear")
         elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=d_model**-0.5)
+            nn.init.normal_(module.weight, std=d_model**-0.5)  # which √D scales up
+        if isinstance(module, nn.Linear | nn.Conv1d) and module.bias is not None:
+            nn.init.zeros_(module.bias)
     for module in model.modules():
         if isinstance(module, MultiHeadAttentionBlock):
             # The fused matrix is three square ones, each with its own fan-out.
-            for square in module.w_qkv.weight.split(d_model):
+            for square in module.w_qkv.weight.chunk(3):
                 nn.init.xavier_uniform_(square)

@@ -1,15 +1,18 @@
 """From the name of a corpus to its splits as `datasets`, row by row as they stand there."""
 
+import hashlib
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import datasets
 import huggingface_hub
 
+import cells
 import clauses
 import constructions
 import descriptions
@@ -23,21 +26,29 @@ from config import DataConfig
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Row = dict[str, str | int | None]
 Reader = Callable[[], datasets.Dataset]
+Place = tuple[str, str, readers.Field, readers.Field]
+"""A file, the folder where the paths in it begin, and where its two sides stand."""
 
 ROW_FEATURES = datasets.Features(
     src=datasets.Value("string"), tgt=datasets.Value("string"), row=datasets.Value("int64")
+)
+# Of pictures and arrays; `file` is the stamp of the file that a cell names, and is not handed on.
+SOURCE_FEATURES = datasets.Features(
+    {**ROW_FEATURES, "src": datasets.Value("large_binary"), "file": datasets.Value("string")}
 )
 SPLIT_NAMES = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "val", "dev", "development"),
     "test": ("test", "testing"),
 }
+ALIASES = {alias: split for split, names in SPLIT_NAMES.items() for alias in names}
 # What the pairs of the phrasebook follow from: a change in any of these files makes them anew.
 GRAMMAR = (lexicon, phrases, quantities, clauses, descriptions, templates, constructions, phrasebook)
 # Progress is shown for files larger than this.
 LONG_BYTES = 32 << 20
+# Pictures and arrays are large: so many rows of them are in memory together.
+BATCH = 32
 
 
 def find_splits(config: DataConfig) -> dict[str, Reader]:
@@ -50,9 +61,11 @@ def find_splits(config: DataConfig) -> dict[str, Reader]:
         return _builtin(config)
     path = Path(os.path.expanduser(name))  # noqa: PTH111 (Path.expanduser raises for an unknown user)
     if path.is_file():
-        return {"train": _file_reader([path], config)}
+        return _files({"train": [path]}, config)
     if pairs := readers.aligned_files(path, config.src, config.tgt):
-        return {split: _pair_reader(*files) for split, files in name_splits(pairs).items()}
+        return _line_files(name_splits(pairs), config)
+    if any((path / name).is_file() for name in ("dataset_dict.json", "state.json")):
+        return _saved(path, config)
     if path.is_dir():
         return _folder(path, config)
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or path.suffix in readers.SUFFIXES:
@@ -63,12 +76,11 @@ def find_splits(config: DataConfig) -> dict[str, Reader]:
     return _hub(config)
 
 
-def name_splits(splits: dict[str, T]) -> dict[str, T]:
+def name_splits(splits: Mapping[str, T]) -> dict[str, T]:
     """Splits under our names for them; one of another name is for training when it is the only one."""
-    aliases = {alias: split for split, names in SPLIT_NAMES.items() for alias in names}
     named: dict[str, T] = {}
     for name in sorted(splits, key=lambda name: name not in SPLIT_NAMES):
-        split = aliases.get(name.lower(), name)
+        split = ALIASES.get(name.lower(), name)
         named[name if split in named else split] = splits[name]
     if len(named) == 1 and not named.keys() & SPLIT_NAMES.keys():
         return {"train": next(iter(named.values()))}
@@ -80,52 +92,97 @@ def _builtin(config: DataConfig) -> dict[str, Reader]:
         raise ValueError(
             f"--dataset {config.dataset}: no such corpus in the program; there is: builtin:phrasebook"
         )
+    if config.source == "features":
+        raise ValueError(
+            f"--dataset {config.dataset} holds text; --source features needs a corpus whose --src column holds"
+            " arrays (frames × channels) or paths of .npy files"
+        )
     src, tgt = readers.match_sides(["en", "fr"], config.src, config.tgt, config.dataset)
     content = readers.code_digest(*(str(module.__file__) for module in GRAMMAR))
 
-    def reader(split: str) -> Reader:
-        return lambda: _generate(
-            _phrasebook_rows, split=split, seed=config.data_seed, src=src, tgt=tgt, content=content
+    def read(split: str) -> datasets.Dataset:
+        return _generate(
+            _phrasebook_rows,
+            split=split,
+            seed=config.data_seed,
+            src=src,
+            tgt=tgt,
+            kind="text",
+            content=content,
         )
 
-    return {split: reader(split) for split in phrasebook.SPLIT_SIZES}
+    return {split: partial(read, split) for split in phrasebook.SPLIT_SIZES}
+
+
+def _kind(
+    config: DataConfig, splits: Mapping[str, T], cells_of: Callable[[T], Iterator[object]]
+) -> cells.Kind:
+    """What the source column of every split is stored as; the training rows decide where there is a choice."""
+    if config.source != "image":
+        return config.source
+    split = "train" if "train" in splits else next(iter(splits))
+    return cells.picture_or_text(cells_of(splits[split]), f"--dataset {config.dataset}")
 
 
 def _folder(path: Path, config: DataConfig) -> dict[str, Reader]:
     """Splits by the names of the files, as `datasets` infers them."""
     try:
         builder = datasets.load_dataset_builder(str(path), config.dataset_config)
-    except Exception as error:  # a folder may hold anything, and what reads it raises errors of its own
-        raise ValueError(
-            f"--dataset {path} cannot be read: {_one_line(error)}; give the file itself"
-        ) from None
-    files = {
-        str(split): [Path(file) for file in files]
-        for split, files in (builder.config.data_files or {}).items()
-    }
-    if any(file.suffix.lower() not in readers.SUFFIXES for split in files.values() for file in split):
-        raise ValueError(
-            f"--dataset {path}: holds other files than {', '.join(readers.SUFFIXES)} and no text files"
-            f" *.{config.src} and *.{config.tgt}; give the file itself"
+        found = {
+            str(split): list(map(Path, files)) for split, files in (builder.config.data_files or {}).items()
+        }
+        problem = (
+            f"holds other files than {', '.join(readers.SUFFIXES)} and no text files *.{config.src} and"
+            f" *.{config.tgt}"
         )
-    return {split: _file_reader(files, config) for split, files in name_splits(files).items()}
+    except Exception as error:  # a folder may hold anything, and what reads it raises errors of its own
+        found, problem = {}, f"cannot be read: {_one_line(error)}"
+    splits = {split: files for split, files in found.items() if files}
+    if not splits or any(f.suffix.lower() not in readers.SUFFIXES for fs in splits.values() for f in fs):
+        # Pictures or arrays beside the files that name them mislead `datasets`.
+        splits = {} if config.source == "text" else _splits_by_name(path)
+    if not splits:
+        raise ValueError(f"--dataset {path} {problem}; give the file itself")
+    return _files(name_splits(splits), config)
 
 
-def _file_reader(files: Sequence[Path], config: DataConfig) -> Reader:
-    def read() -> datasets.Dataset:
-        content = " ".join(readers.inspect(file).digest for file in files)
-        places = tuple(
-            (str(file), *readers.match_fields(readers.fields_of(file), config.src, config.tgt, str(file)))
+def _splits_by_name(path: Path) -> dict[str, list[Path]]:
+    """Files by the word for a split in their path; where none has one, all are for training."""
+    files = [f for f in sorted(path.rglob("*")) if f.suffix.lower() in readers.SUFFIXES and f.is_file()]
+    splits: dict[str, list[Path]] = {}
+    for file in files:
+        words = re.findall("[a-z]+", str(file.relative_to(path)).lower())
+        if split := next((word for word in reversed(words) if word in ALIASES), None):
+            splits.setdefault(split, []).append(file)
+    return splits or ({"train": files} if files else {})
+
+
+def _files(splits: Mapping[str, Sequence[Path]], config: DataConfig) -> dict[str, Reader]:
+    def places(files: Sequence[Path]) -> tuple[Place, ...]:
+        # Text has no paths in it, and is the same in any folder.
+        return tuple(
+            (
+                str(file),
+                str(file.parent.absolute()) if config.source != "text" else "",
+                *readers.match_fields(readers.fields_of(file), config.src, config.tgt, str(file)),
+            )
             for file in files
         )
+
+    kind = _kind(config, splits, lambda files: cells.source_cells(_tables(places(files), BATCH)))
+
+    def read(files: Sequence[Path]) -> datasets.Dataset:
+        content = " ".join(readers.inspect(file).digest for file in files)
         _show_progress(sum(file.stat().st_size for file in files) > LONG_BYTES)
-        return _generate(_file_rows, places=places, content=content)
+        return _generate(_file_rows, places=places(files), kind=kind, content=content)
 
-    return read
+    return {split: partial(read, files) for split, files in splits.items()}
 
 
-def _pair_reader(src: Path, tgt: Path) -> Reader:
-    def read() -> datasets.Dataset:
+def _line_files(splits: Mapping[str, tuple[Path, Path]], config: DataConfig) -> dict[str, Reader]:
+    kind = _kind(config, splits, lambda files: iter(readers.texts_of(files[0])))
+
+    def read(src: Path, tgt: Path) -> datasets.Dataset:
         contents = [readers.inspect(src), readers.inspect(tgt)]
         counts = [content.num_lines for content in contents]
         if counts[0] != counts[1]:
@@ -135,9 +192,10 @@ def _pair_reader(src: Path, tgt: Path) -> Reader:
             )
         _show_progress(src.stat().st_size > LONG_BYTES)
         content = " ".join(content.digest for content in contents)
-        return _generate(_line_rows, src=str(src), tgt=str(tgt), content=content)
+        folder = "" if kind == "text" else str(src.parent.absolute())
+        return _generate(_line_rows, src=str(src), tgt=str(tgt), folder=folder, kind=kind, content=content)
 
-    return read
+    return {split: partial(read, *files) for split, files in splits.items()}
 
 
 def _hub(config: DataConfig) -> dict[str, Reader]:
@@ -161,33 +219,67 @@ def _hub(config: DataConfig) -> dict[str, Reader]:
             f"--dataset {name}, --dataset-config {config.dataset_config}: {_one_line(error)}"
         ) from None
 
-    def reader(rows: datasets.Dataset) -> Reader:
-        src, tgt = readers.match_fields(readers.schema_fields(rows.data.schema), config.src, config.tgt, name)
-        return lambda: rows.map(
+    return _loaded(loaded, config, can_map=True)
+
+
+def _saved(path: Path, config: DataConfig) -> dict[str, Reader]:
+    """What `save_to_disk` of `datasets` has written."""
+    try:
+        loaded = datasets.load_from_disk(str(path))
+    except (ValueError, OSError, KeyError) as error:
+        raise ValueError(f"--dataset {path} cannot be read: {_one_line(error)}") from None
+    # What map makes would lie in that folder.
+    return _loaded(loaded if isinstance(loaded, dict) else {"train": loaded}, config, can_map=False)
+
+
+def _loaded(loaded: Mapping[str, datasets.Dataset], config: DataConfig, can_map: bool) -> dict[str, Reader]:
+    """Readers of datasets; text is read in less time with map."""
+    splits = name_splits({str(split): rows for split, rows in loaded.items()})
+
+    def sides(rows: datasets.Dataset) -> tuple[readers.Field, readers.Field]:
+        fields = readers.schema_fields(rows.data.schema)
+        return readers.match_fields(fields, config.src, config.tgt, config.dataset)
+
+    def cells_of(rows: datasets.Dataset) -> Iterator[object]:
+        src, tgt = sides(rows)
+        return cells.source_cells([cells.Table(_records(rows, config.dataset, src, tgt), src, tgt)])
+
+    kind = _kind(config, splits, cells_of)
+
+    def read(name: str, rows: datasets.Dataset) -> datasets.Dataset:
+        src, tgt = sides(rows)
+        if kind != "text" or not can_map:
+            return _generate(
+                _dataset_rows,
+                dataset=rows,
+                name=f"{config.dataset}, {name}",
+                src=src,
+                tgt=tgt,
+                folder=str(Path.cwd()),
+                kind=kind,
+                content=rows._fingerprint,
+            )
+        return rows.map(
             _pick,
             batched=True,
             with_indices=True,
-            fn_kwargs={"src": src, "tgt": tgt},
+            fn_kwargs={"src": src, "tgt": tgt, "code": _code()},
             remove_columns=rows.column_names,
             features=ROW_FEATURES,
         )
 
-    return {
-        split: reader(rows)
-        for split, rows in name_splits({str(s): rows for s, rows in loaded.items()}).items()
-    }
+    return {split: partial(read, split, rows) for split, rows in splits.items()}
 
 
 def _pick(
-    batch: dict[str, list[object]], indices: list[int], src: readers.Field, tgt: readers.Field
+    batch: dict[str, list[object]], indices: list[int], src: readers.Field, tgt: readers.Field, code: str
 ) -> dict[str, list[object]]:
-    """The two sides of a batch of Hub rows."""
+    """The two sides of a batch of rows; `code` is part of the name under which they are cached."""
     columns: dict[str, list[object]] = {"row": [index + 1 for index in indices]}
     for side, field_ in (("src", src), ("tgt", tgt)):
-        cells = ({field_[0]: value} for value in batch[field_[0]])
         columns[side] = [
-            readers.as_text(cell, field_, f"row {row}")
-            for cell, row in zip(cells, columns["row"], strict=True)
+            readers.as_text({field_[0]: value}, field_, f"row {row}")
+            for value, row in zip(batch[field_[0]], columns["row"], strict=True)
         ]
     return columns
 
@@ -199,17 +291,35 @@ def _show_progress(is_long: bool) -> None:
         datasets.disable_progress_bars()
 
 
-def _generate(rows: Callable[P, Iterator[Row]], *none: P.args, **arguments: P.kwargs) -> datasets.Dataset:
+def _code() -> str:
+    """A change in the reading code must not find what the code before it wrote."""
+    return readers.code_digest(__file__, str(readers.__file__), str(cells.__file__))
+
+
+def _generate(
+    rows: Callable[P, Iterator[cells.Row]], *none: P.args, **arguments: P.kwargs
+) -> datasets.Dataset:
     """Rows written to the Arrow cache under a name made of the keyword arguments, or found there.
 
-    Among them is `content`, a digest of what is read: a file that changes is never taken from the cache.
+    Among them is `content`, a digest of what is read: a file that changes is never taken from the cache. Neither
+    are rows when a file that they name has changed.
     """
-    try:
-        # A change in the reading code must not find what the code before it wrote.
-        code = readers.code_digest(__file__, str(readers.__file__))
+    is_text = arguments["kind"] == "text"
+
+    def made(content: str) -> datasets.Dataset:
         return datasets.Dataset.from_generator(
-            rows, features=ROW_FEATURES, gen_kwargs={**arguments, "content": f"{arguments['content']} {code}"}
+            rows,
+            features=ROW_FEATURES if is_text else SOURCE_FEATURES,
+            gen_kwargs={**arguments, "content": f"{content} {_code()}"},
+            writer_batch_size=None if is_text else BATCH,
         )
+
+    try:
+        first = made(str(arguments["content"]))
+        if is_text:
+            return first
+        changed = _changed_files(first)
+        return (made(f"{arguments['content']} {changed}") if changed else first).remove_columns("file")
     except datasets.exceptions.DatasetGenerationError as error:
         cause = error.__cause__
         if isinstance(cause, ValueError | OSError):
@@ -221,21 +331,61 @@ def _generate(rows: Callable[P, Iterator[Row]], *none: P.args, **arguments: P.kw
         raise ValueError("the corpus has no row; give a file with at least one pair") from None
 
 
-def _phrasebook_rows(split: str, seed: int, src: str, tgt: str, content: str) -> Iterator[Row]:
-    for number, pair in enumerate(phrasebook.generate(split, seed=seed), 1):
-        yield {"src": pair[src], "tgt": pair[tgt], "row": number}
+def _changed_files(rows: datasets.Dataset) -> str:
+    """Digest of the state of all files that the rows name; empty when none has changed since they were read."""
+    digest, is_changed = hashlib.blake2b(digest_size=16), False
+    for batch in rows.select_columns("file").iter(1_000):
+        for recorded in filter(None, batch["file"]):
+            now = cells.stamp(Path(recorded.partition(" ")[2]))
+            is_changed |= now != recorded
+            digest.update(f"{now}\n".encode())
+    return digest.hexdigest() if is_changed else ""
 
 
-def _file_rows(places: tuple[tuple[str, readers.Field, readers.Field], ...], content: str) -> Iterator[Row]:
-    pairs = chain.from_iterable(readers.pairs(Path(file), src, tgt) for file, src, tgt in places)
-    for number, (src_text, tgt_text) in enumerate(pairs, 1):
-        yield {"src": src_text, "tgt": tgt_text, "row": number}
+def _phrasebook_rows(
+    split: str, seed: int, src: str, tgt: str, kind: cells.Kind, content: str
+) -> Iterator[cells.Row]:
+    pairs = ((split, pair) for pair in phrasebook.generate(split, seed=seed))
+    yield from cells.rows_of([cells.Table(pairs, (src,), (tgt,))], kind)
 
 
-def _line_rows(src: str, tgt: str, content: str) -> Iterator[Row]:
+def _file_rows(places: tuple[Place, ...], kind: cells.Kind, content: str) -> Iterator[cells.Row]:
+    yield from cells.rows_of(_tables(places, readers.PEEK if kind == "text" else BATCH), kind)
+
+
+def _tables(places: tuple[Place, ...], batch: int) -> Iterator[cells.Table]:
+    for file, folder, src, tgt in places:
+        yield cells.Table(readers.records(Path(file), (src[0], tgt[0]), batch), src, tgt, Path(folder))
+
+
+def _line_rows(src: str, tgt: str, folder: str, kind: cells.Kind, content: str) -> Iterator[cells.Row]:
     pairs = zip(readers.texts_of(Path(src)), readers.texts_of(Path(tgt)), strict=True)
-    for number, (src_text, tgt_text) in enumerate(pairs, 1):
-        yield {"src": src_text, "tgt": tgt_text, "row": number}
+    records = (
+        (f"{src}, line {number}", {"src": src_text, "tgt": tgt_text})
+        for number, (src_text, tgt_text) in enumerate(pairs, 1)
+    )
+    yield from cells.rows_of([cells.Table(records, ("src",), ("tgt",), Path(folder))], kind)
+
+
+def _dataset_rows(
+    dataset: datasets.Dataset,
+    name: str,
+    src: readers.Field,
+    tgt: readers.Field,
+    folder: str,
+    kind: cells.Kind,
+    content: str,
+) -> Iterator[cells.Row]:
+    yield from cells.rows_of([cells.Table(_records(dataset, name, src, tgt), src, tgt, Path(folder))], kind)
+
+
+def _records(
+    dataset: datasets.Dataset, name: str, src: readers.Field, tgt: readers.Field
+) -> Iterator[readers.Record]:
+    # As Arrow: otherwise pictures would be decoded.
+    columns = dataset.select_columns(sorted({src[0], tgt[0]})).with_format("arrow")
+    batches = (batch for table in columns.iter(BATCH) for batch in table.to_batches())
+    return readers.arrow_records(batches, name)
 
 
 def _one_line(error: Exception) -> str:

@@ -16,13 +16,24 @@ FONTS = ("DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "WenQuanYi Zen H
 MAX_PIXELS = 6_000
 
 
-def draw_attention(source: Sequence[str], target: Sequence[str], weights: Tensor) -> "Figure":
+def draw_attention(
+    source: Sequence[str],
+    target: Sequence[str],
+    weights: Tensor,
+    signal: Tensor | None = None,
+    step: int = 1,
+) -> "Figure":
     """Draw weights as a source × target grid; `figure.savefig(path)` writes it.
 
     Args:
         source: S tokens as `Tokenizer.pieces` gives them. target: T tokens, likewise.
         weights: (T, S), between 0 and 1.
+        signal: what the source tokens were cut from, (rows, columns), drawn above the grid: a strip of text with
+            its ink positive, or features with the first channel at the bottom.
+        step: columns of `signal` from one source token to the next.
     """
+    if signal is not None:
+        return _draw_below(signal, step, target, weights)
     # matplotlib takes half a second to import. No pyplot: it keeps every figure alive and wants a display.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -79,6 +90,55 @@ def draw_attention(source: Sequence[str], target: Sequence[str], weights: Tensor
     bar = figure.colorbar(image, cax=figure.add_axes(at), ticks=(0, 0.5, 1), format="{x:.0%}")
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=8, colors=QUIET)
+    return figure
+
+
+def _draw_below(signal: Tensor, step: int, target: Sequence[str], weights: Tensor) -> "Figure":
+    """The signal with the borders of its tokens, and under it the weights, column below column."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    (T, S), (height, columns) = weights.shape, signal.shape
+    rows = _labels(target)
+    is_strip = bool((signal >= 0).all())
+    end = max(columns, S * step)
+    left, right, top, gap, bottom = 0.5 + 0.09 * max(map(len, rows)), 0.3, 0.75, 0.12, 0.45
+    inner = min(14.0, max(5.0, 0.26 * S))
+    above = inner * height / end if is_strip else 1.6
+    below = 0.24 * T
+    width, total = left + inner + right, top + above + gap + below + bottom
+    figure = Figure((width, total), dpi=min(160, MAX_PIXELS / max(width, total)), facecolor="white")
+    FigureCanvasAgg(figure)
+    place = (left / width, (bottom + below + gap) / total, inner / width, above / total)
+    upper = figure.add_axes(place, xlim=(0, end), yticks=[])
+    lower = figure.add_axes((left / width, bottom / total, inner / width, below / total), xlim=(0, end))
+    if is_strip:
+        upper.imshow(signal.numpy(), cmap="Greys", aspect="auto", extent=(0, columns, height, 0))
+    else:
+        upper.imshow(
+            signal.numpy(), cmap="magma", aspect="auto", origin="lower", extent=(0, columns, 0, height)
+        )
+    lower.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto", extent=(0, S * step, T, 0))
+    upper.set_xticks([i * step for i in range(S + 1)], labels=[])
+    upper.tick_params(length=3, color=QUIET)
+    if is_strip:
+        upper.grid(axis="x", color="#7aa6d8", linewidth=0.6)
+    lower.set_yticks(
+        [i + 0.5 for i in range(T)], rows, color=INK, fontsize=10, fontfamily=_fonts(), parse_math=False
+    )
+    every = max(1, S // 12)
+    lower.set_xticks([(i + 0.5) * step for i in range(0, S, every)], [str(i + 1) for i in range(0, S, every)])
+    lower.tick_params(length=0, labelsize=9)
+    what = f"patch of {step} pixels" if is_strip else f"{step} frames"
+    lower.set_xlabel(f"source token ({what} each)", color=QUIET, fontsize=9)
+    for axes in (upper, lower):
+        for spine in axes.spines.values():
+            spine.set_color(LINE)
+    figure.text(
+        0.15 / width, 1 - 0.15 / total, "Cross-attention", va="top", color=INK, fontsize=13, weight="bold"
+    )
+    caption = "each target token (row) over the source (columns); darker is more"
+    figure.text(0.15 / width, 1 - 0.42 / total, caption, va="top", color=QUIET, fontsize=8.5)
     return figure
 
 

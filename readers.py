@@ -1,11 +1,11 @@
-"""Local files to pairs of strings, exactly as they stand there: JSON, CSV, TSV, Parquet, aligned text."""
+"""Local files to rows, cell by cell as they stand there: JSON, CSV, TSV, Parquet, aligned text."""
 
 import csv
 import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -14,22 +14,34 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from languages import primary_language
-from lines import decode_utf8, read_lines
+from lines import BOM, decode_utf8, read_lines
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
 Field = tuple[str, ...]
 """Where a side stands in a row: ("en",) or ("translation", "en")."""
-Pair = tuple[str | None, str | None]
+Record = tuple[str, Mapping[str, object]]
+"""Where a row stands, for messages, and its cells by column; a blank line has no cell."""
 
 # csv takes a lone CR for a line end; a lone surrogate, which no UTF-8 decodes to, stands for it meanwhile.
 LONE_CR = "\udc0d"
 # Columns whose values may be objects with a text for each language.
 NESTED = ("translation", "translations")
-# Rows of a JSON file that are looked at to learn its columns.
+# Rows that are looked at to learn what a file or a column holds.
 PEEK = 1_000
+SPACE = re.compile(r"[ \t\n\r]*")
 # The csv module refuses longer cells; rows that are too long are counted later, by their tokens.
 csv.field_size_limit(2**31 - 1)
+
+
+class Number(str):
+    """A number in JSON as it is written, to be told from a string of the same characters."""
+
+    __slots__ = ()
+
+
+# Numbers stay as they are written, "1984" and 1.50 alike; NaN is nothing.
+DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=lambda _: None)
 
 
 class Content(NamedTuple):
@@ -175,33 +187,52 @@ def fields_of(path: Path) -> list[Field]:
                     fields.update(dict.fromkeys(_fields(name, keys)))
             return list(fields)
         case ".csv" | ".tsv":
-            return [(name.strip(),) for name in next(_csv_records(path), [])]
+            return [(name.strip(),) for name in next(_csv_rows(path), (1, []))[1]]
     raise ValueError(
         f"{path}: cannot read this kind of file; give one of {', '.join(SUFFIXES)}, or what the names of two"
         " text files begin with"
     )
 
 
-def pairs(path: Path, src: Field, tgt: Field) -> Iterator[Pair]:
-    """Both sides of each row: text as it stands, None where there is none; a blank line counts as a row.
+def records(path: Path, columns: Sequence[str], batch: int = PEEK) -> Iterator[Record]:
+    """The rows of a file, one after another.
 
+    Args:
+        columns: those that are needed; others may be there.
+        batch: rows of a Parquet file that are in memory together.
     Raises:
         ValueError: a row is broken; its line is in the message where it is known.
     """
     if path.suffix.lower() == ".parquet":
-        for batch in _parquet(path).iter_batches(PEEK, columns=sorted({src[0], tgt[0]})):
-            for record in batch.to_pylist():
-                yield as_text(record, src, str(path)), as_text(record, tgt, str(path))
+        yield from arrow_records(_parquet(path).iter_batches(batch, columns=sorted({*columns})), str(path))
     elif path.suffix.lower() in (".json", ".jsonl"):
-        for where, record in _json_records(path):
-            yield (as_text(record, src, where), as_text(record, tgt, where)) if record else ("", "")
+        yield from _json_records(path)
     else:
-        records = _csv_records(path)
-        header = [name.strip() for name in next(records)]
-        first, second = header.index(src[0]), header.index(tgt[0])
-        for row in records:
-            cells = dict(enumerate(row))
-            yield (cells.get(first), cells.get(second)) if row else ("", "")
+        rows = _csv_rows(path)
+        header = [name.strip() for name in next(rows)[1]]
+        positions = [(name, header.index(name)) for name in columns]
+        for line, row in rows:
+            cells = {name: row[i] if i < len(row) else None for name, i in positions} if row else {}
+            yield f"{path}, line {line}", cells
+
+
+def arrow_records(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[Record]:
+    """The rows of a table that is called so in messages."""
+    number = 0
+    for batch in batches:
+        # Arrays of `datasets` are an extension type, whose own to_pylist fails when one is missing.
+        columns = [getattr(column, "storage", column).to_pylist() for column in batch.columns]
+        for cells in zip(*columns, strict=True):
+            number += 1
+            yield f"{name}, row {number}", dict(zip(batch.schema.names, cells, strict=True))
+
+
+def cell_of(record: Mapping[str, object], field: Field) -> object:
+    """What stands in one field of a row; None where there is nothing."""
+    value: object = record
+    for key in field:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def as_text(record: Mapping[str, object], field: Field, where: str) -> str | None:
@@ -210,17 +241,15 @@ def as_text(record: Mapping[str, object], field: Field, where: str) -> str | Non
     Raises:
         ValueError: it holds something else than text.
     """
-    value: object = record
-    for key in field:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    value = cell_of(record, field)
+    if value is None:
         return None
     if isinstance(value, str):
         if not value.isascii() and re.search("[\ud800-\udfff]", value):
             raise ValueError(
                 f"{where}: {'.'.join(field)} holds half of a surrogate pair, which is not valid Unicode"
             )
-        return value
+        return str(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -233,23 +262,46 @@ def _json_records(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
     with path.open("rb") as file:
         is_array = file.read(4_096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
     if is_array:
-        array = _parse_json(path.read_text(encoding="utf-8-sig"), str(path))
-        for number, record in enumerate(array if isinstance(array, list) else [], 1):
+        for number, record in enumerate(_json_array(path), 1):
             yield f"{path}, record {number}", _object(record, f"{path}, record {number}")
         return
     for number, line in enumerate(texts_of(path), 1):
         where = f"{path}, line {number}"
-        yield where, _object(_parse_json(line, where), where) if line.strip() else {}
+        yield where, _object(_parse_json(line, where)[0], where) if line.strip() else {}
 
 
-def _parse_json(text: str, where: str) -> object:
+def _json_array(path: Path) -> Iterator[object]:
+    """The items of an array one after another: together they take many times the memory of the file."""
+    text = decode_utf8(path.read_bytes().removeprefix(BOM), str(path))
+    position = _skip_space(text, text.index("[") + 1)
+    while not text.startswith("]", position):
+        value, position = _parse_json(text, str(path), position)
+        yield value
+        position = _skip_space(text, position)
+        if not text.startswith(",", position):
+            break
+        position = _skip_space(text, position + 1)
+    if text[position:].strip() != "]":
+        raise _not_json(json.JSONDecodeError("Expecting ',' delimiter", text, position), str(path))
+
+
+def _skip_space(text: str, position: int) -> int:
+    space = SPACE.match(text, position)
+    return space.end() if space else position
+
+
+def _parse_json(text: str, where: str, start: int | None = None) -> tuple[object, int]:
+    """A value and its end: of the whole text, or of what begins at `start`."""
     try:
-        # Numbers stay as they are written, "1984" and 1.50 alike; NaN is nothing.
-        return json.loads(text, parse_int=str, parse_float=str, parse_constant=lambda _: None)
+        return (DECODER.decode(text), len(text)) if start is None else DECODER.raw_decode(text, start)
     except (json.JSONDecodeError, RecursionError) as error:
-        if isinstance(error, json.JSONDecodeError) and error.lineno > 1:
-            where = f"{where}, line {error.lineno}"
-        raise ValueError(f"{where}: not valid JSON ({getattr(error, 'msg', 'nested too deeply')})") from None
+        raise _not_json(error, where) from None
+
+
+def _not_json(error: Exception, where: str) -> ValueError:
+    if isinstance(error, json.JSONDecodeError) and error.lineno > 1:
+        where = f"{where}, line {error.lineno}"
+    return ValueError(f"{where}: not valid JSON ({getattr(error, 'msg', 'nested too deeply')})")
 
 
 def _object(value: object, where: str) -> dict[str, object]:
@@ -260,8 +312,8 @@ def _object(value: object, where: str) -> dict[str, object]:
     return value
 
 
-def _csv_records(path: Path) -> Iterator[list[str]]:
-    """Header and rows. In a TSV file a quotation mark is a character like others."""
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Header and rows, and the line where each ends. In a TSV file a quotation mark is a character like others."""
     is_tsv = path.suffix.lower() == ".tsv"
     text = (f"{line.replace(chr(13), LONE_CR)}\n" for line in texts_of(path))
     reader = (
@@ -276,13 +328,13 @@ def _csv_records(path: Path) -> Iterator[list[str]]:
                     f"{path}, line {reader.line_num}: {len(row)} cells, but the header has {num_columns};"
                     " put a cell that holds the separator in quotation marks"
                 )
-            yield [cell.replace(LONE_CR, "\r") for cell in row]
+            yield reader.line_num, [cell.replace(LONE_CR, "\r") for cell in row]
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: not valid CSV ({error})") from None
 
 
 def _parquet(path: Path) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(path, memory_map=True)
+        return pq.ParquetFile(path, memory_map=True, pre_buffer=False)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{path} is not a Parquet file ({str(error).splitlines()[0]})") from None

@@ -17,6 +17,13 @@ from picture import draw_attention
 from scores import Score
 from translator import Attention, Translation
 
+# What a translation is made of, by kind of source.
+USES = {
+    "text": ('"sentence"',),
+    "image": ('"sentence"', "--image picture.png"),
+    "features": ("--features frames.npy",),
+}
+
 
 class Reporter:
     """Writes the progress of one run; after a resume it goes on where the checkpoint stood."""
@@ -55,7 +62,7 @@ class Reporter:
         self._write("validation", state, values)
         text = "\n\n".join(f"{s.source}  \n→ {s.text}" for s in samples)
         self.writer.add_text("samples", text, state.step)
-        figure = draw_attention(picture.source, picture.target, picture.weights)
+        figure = draw_attention(*picture)
         self.writer.add_figure("cross-attention", figure, state.step)
         self.writer.flush()
         best = " (best so far)" if state.best_step == state.step else ""
@@ -120,9 +127,9 @@ def write_card(
         f"Trained on `{data.dataset}`: {num_pairs:,} sentence pairs, {state.target_tokens:,} target tokens "
         f"seen in {state.step:,} steps, {_clock(state.elapsed_s)} on {_hardware()}.",
         "",
-        f"Transformer with {model.num_layers} encoder and {model.num_decoder_layers} decoder layers, width "
-        f"{model.d_model}, {model.num_heads} heads, feed-forward {model.d_ff}; {num_parameters:,} parameters; "
-        f"weights of step {state.best_step:,} (validation BLEU {state.best_score:.2f}) in `{WEIGHTS}`.",
+        f"Reads {data.source}. Transformer with {model.num_layers} encoder and {model.num_decoder_layers} decoder "
+        f"layers, width {model.d_model}, {model.num_heads} heads, feed-forward {model.d_ff}; {num_parameters:,} "
+        f"parameters; weights of step {state.best_step:,} (validation BLEU {state.best_score:.2f}) in `{WEIGHTS}`.",
         "",
         f"Scores with beam {DecodeConfig.beam} and length penalty {DecodeConfig.length_penalty}:",
         "",
@@ -139,7 +146,7 @@ def write_card(
         "Use:",
         "",
         "```",
-        f'python translate.py --model {shlex.quote(str(path))} "sentence"',
+        *(f"python translate.py --model {shlex.quote(str(path))} {given}" for given in USES[data.source]),
         "```",
         "",
     ]

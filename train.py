@@ -12,18 +12,22 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import FrameType
 
+import numpy as np
 import torch
 from datasets import Dataset
 
 import checkpoint
+import inputs
 import runtime
 from checkpoint import TrainState
 from config import Config, DecodeConfig, TrainConfig, num_micro_batches, parse_args, recipe
 from corpus import Splits, read_splits, texts
-from dataset import Batch, BatchSampler, Ids, encode_split
+from dataset import Batch, BatchSampler, encode_split
+from inputs import Input, TextInput
 from learner import Learner
-from reporting import Reporter, write_card
+from reporting import USES, Reporter, write_card
 from scores import Score, quick_score, score
+from sources import StripEmbedding
 from tokenizer import Tokenizer
 from translator import Translator
 
@@ -33,6 +37,7 @@ examples:
   python train.py
   python train.py --dataset letters --src en --tgt de --max-minutes 15
   python train.py --dataset opus_books --dataset-config en-fr
+  python train.py --source image
   python train.py --resume runs/letters-en-de
 """
 # Settings that a resumed run may change; everything else has already shaped the weights or the data.
@@ -40,6 +45,8 @@ CHANGEABLE = {
     "--max-minutes", "--max-steps", "--patience", "--keep-checkpoints", "--log-every", "--validate-every"
 }  # fmt: skip
 VALIDATION_ROWS = 1_000
+# Rows whose patches say what patches look like.
+FITTED_ROWS = 4_000
 NUM_SAMPLES = 5
 
 
@@ -48,7 +55,7 @@ class RunConfig:
     """Run: where it happens."""
 
     out: Path | None = None
-    """Model folder to make; runs/<dataset>-<src>-<tgt> by default."""
+    """Model folder to make; runs/<dataset>-<src>-<tgt> by default, with the kind of source if it is not text."""
     resume: Path | None = None
     """Model folder whose training goes on."""
     threads: int | None = None
@@ -118,12 +125,18 @@ class Validator:
     """
 
     def __init__(
-        self, learner: Learner, tokenizer: Tokenizer, config: Config, rows: Dataset, workers: int
+        self,
+        learner: Learner,
+        tokenizer: Tokenizer,
+        source: Input,
+        config: Config,
+        rows: Dataset,
+        workers: int,
     ) -> None:
         num = min(len(rows), VALIDATION_ROWS)
         chosen = rows.select([i * len(rows) // num for i in range(num)])[:]
         self.sources, self.references = list(chosen["src"]), list(chosen["tgt"])
-        has_words = (text for text in self.sources if any(map(str.isalpha, text)))
+        has_words = (s for s in self.sources if not isinstance(s, str) or any(map(str.isalpha, s)))
         self.pictured = next(has_words, "1")
         self.learner, self.tgt = learner, config.data.tgt
         self.translator = Translator(
@@ -133,6 +146,7 @@ class Validator:
             max_length=config.data.max_length,
             split_sentences=False,
             workers=workers,
+            source=source,
         )
 
     def __call__(self, state: TrainState, reporter: Reporter, path: Path) -> None:
@@ -221,7 +235,8 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
         return _prepare_resume(cmd, cmd.run.resume, args)
     name = cmd.data.dataset.removeprefix("builtin:")
     name = (Path(name).resolve() if Path(name).exists() else Path(name)).name.split(".")[0]
-    out = cmd.run.out or Path("runs") / f"{name}-{cmd.data.src}-{cmd.data.tgt}"
+    kind = "" if cmd.data.source == "text" else f"-{cmd.data.source}"
+    out = cmd.run.out or Path("runs") / f"{name}-{cmd.data.src}-{cmd.data.tgt}{kind}"
     if (out / "config.json").exists():
         if (out / checkpoint.CARD).exists():
             raise ValueError(
@@ -235,7 +250,7 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
     has_accelerator = runtime.device(cmd.run.device).type != "cpu"
     chosen, reason = recipe(cmd, len(splits["train"]), workers, has_accelerator)
     print(f"recipe: {reason}")
-    final = parse_args(TrainCommand, args=args, default=TrainCommand(chosen.data, chosen.model, chosen.train))
+    final = parse_args(TrainCommand, args=args, default=_command(chosen))
     for flag, preset, given in _differences(chosen, final):
         print(f"overridden: {flag} {given}" + ("" if preset is None else f" instead of {preset}"))
     return final, splits, out
@@ -247,7 +262,7 @@ def _prepare_resume(
     if cmd.run.out is not None:
         raise ValueError(f"--resume goes on in its own folder, {path}; leave --out out")
     saved, fingerprint = checkpoint.read_config(path)
-    final = parse_args(TrainCommand, args=args, default=TrainCommand(saved.data, saved.model, saved.train))
+    final = parse_args(TrainCommand, args=args, default=_command(saved))
     for flag, was, now in _differences(saved, final):
         if flag not in CHANGEABLE:
             advice = "leave the flag out or start a new run"
@@ -260,25 +275,25 @@ def _prepare_resume(
     return final, splits, path
 
 
+def _command(config: Config) -> TrainCommand:
+    return TrainCommand(config.data, config.model, config.train, config.source)
+
+
 def _differences(before: Config, after: Config) -> Iterator[tuple[str, object, object]]:
     """Flags whose values differ, with both values."""
-    for group in ("data", "model", "train"):
+    for group in ("data", "model", "train", "source"):
         old, new = getattr(before, group), getattr(after, group)
         for name in (f.name for f in fields(old) if getattr(old, f.name) != getattr(new, f.name)):
             yield f"--{name.replace('_', '-')}", getattr(old, name), getattr(new, name)
 
 
-def make_sampler(rows: Dataset, tokenizer: Tokenizer, config: Config) -> BatchSampler:
+def make_sampler(rows: Dataset, tokenizer: Tokenizer, source: Input, config: Config) -> BatchSampler:
     """Micro-batches of the training rows, with BPE-dropout if it is asked for."""
-    cfg, dropout = config.train, config.train.bpe_dropout
+    cfg = config.train
     assert cfg.accumulate is not None
-
-    def resegment(ids: Ids, seed: int) -> list[int]:
-        whole = [int(i) for i in ids]
-        cut = tokenizer.encode(tokenizer.decode(whole), dropout=dropout, seed=seed)
-        return cut if len(cut) < config.data.max_length else whole
-
-    return BatchSampler(rows, cfg.batch_tokens // cfg.accumulate, cfg.seed, resegment if dropout else None)
+    resegment = TextInput(tokenizer, cfg.bpe_dropout, config.data.max_length).resegment
+    batch_tokens = cfg.batch_tokens // cfg.accumulate
+    return BatchSampler(rows, batch_tokens, cfg.seed, source, resegment if cfg.bpe_dropout else None)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -287,18 +302,18 @@ def main(args: list[str] | None = None) -> None:
     device, workers = runtime.device(cmd.run.device), runtime.start(cmd.run.threads)
     cmd, splits, path = prepare_run(cmd, args, workers)
     accumulate = num_micro_batches(cmd.train, workers, device.type != "cpu")
-    config = Config(cmd.data, cmd.model, replace(cmd.train, accumulate=accumulate))
+    config = Config(cmd.data, cmd.model, replace(cmd.train, accumulate=accumulate), cmd.source)
     if config.train.patience is None and config.train.max_minutes is None and config.train.max_steps is None:
         raise ValueError("--patience None never ends without --max-minutes or --max-steps; give one of them")
     torch.manual_seed(config.train.seed)
-    if cmd.run.resume is None:
-        tokenizer = Tokenizer.train(texts(splits["train"]), config.model.vocab_size)
-    else:
-        tokenizer = Tokenizer.load(path / "tokenizer.json")
-    rows = encode_split(splits["train"], tokenizer, config.data.max_length, splits.report)
+    tokenizer, source = _make_sides(config, splits["train"], path if cmd.run.resume else None)
+    rows = encode_split(splits["train"], tokenizer, config.data.max_length, splits.report, source=source)
     print(splits.report)
-    sampler = make_sampler(rows, tokenizer, config)
-    model = checkpoint.build(config.model, tokenizer.vocab_size, config.data.max_length)
+    sampler = make_sampler(rows, tokenizer, source, config)
+    model = checkpoint.build(config, tokenizer.vocab_size, source)
+    if isinstance(model.src_embed, StripEmbedding):
+        fitted = source.pad(sampler.sources(FITTED_ROWS), np.random.default_rng(config.train.seed))
+        model.src_embed.fit(*fitted)
     learner, state = Learner(model, config.train, device, workers), TrainState()
     if checkpoint.checkpoints(path):
         state, tensors = checkpoint.load_state(path)
@@ -306,8 +321,8 @@ def main(args: list[str] | None = None) -> None:
         if _is_over(state, config.train) and (path / checkpoint.CARD).exists():
             advice = "raise --max-steps, --max-minutes or --patience to train longer"
             raise ValueError(f"{path} is finished, after {state.step:,} steps; {advice}")
-    validate = Validator(learner, tokenizer, config, splits["validation"], workers)
-    checkpoint.create(path, config, tokenizer, splits.fingerprint)
+    validate = Validator(learner, tokenizer, source, config, splits["validation"], workers)
+    checkpoint.create(path, config, tokenizer, source, splits.fingerprint)
     _record_data(path, splits, sampler, len(validate.sources))
     sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
     steps = f"about {-(-sampler.num_batches(0) // accumulate):,} steps an epoch, {accumulate} micro-batches a step"
@@ -323,9 +338,21 @@ def main(args: list[str] | None = None) -> None:
     write_card(path, config, state, scores, len(rows), learner.num_parameters)
     if state.best_score < 1:
         print(f"warning: validation BLEU {state.best_score:.2f}, next to nothing was learned; train longer")
-    example = shlex.quote(splits["validation"][0]["src"])
+    first = splits["validation"][0]["src"]
+    example = shlex.quote(first) if isinstance(first, str) else USES[config.data.source][-1]
     print(f"done; the model is in {path}")
     print(f"translate: python translate.py --model {shlex.quote(str(path))} {example}")
+
+
+def _make_sides(config: Config, rows: Dataset, path: Path | None) -> tuple[Tokenizer, Input]:
+    """Tokenizer and source side: from the training rows, or from the folder of the run that goes on."""
+    if path is not None:
+        tokenizer = Tokenizer.load(path / "tokenizer.json")
+        return tokenizer, inputs.load(config, tokenizer, path)
+    # A source that is no token ids needs no vocabulary.
+    sides = ("src", "tgt") if config.data.source == "text" else ("tgt",)
+    tokenizer = Tokenizer.train(texts(rows, sides), config.model.vocab_size)
+    return tokenizer, inputs.create(config, tokenizer, (row["src"] for row in rows))
 
 
 def _record_data(path: Path, splits: Splits, sampler: BatchSampler, num_validated: int) -> None:

@@ -1,4 +1,4 @@
-"""Translate from the command line: arguments, a file or standard input to text."""
+"""Translate from the command line: arguments, a file, standard input, pictures or features to text."""
 
 import io
 import json
@@ -15,6 +15,7 @@ import tyro
 import checkpoint
 import runtime
 from config import DecodeConfig, Json, parse_args
+from inputs import Source
 from lines import Line, decode_utf8, parse_line, read_lines
 from translator import LINE_BREAK, Translation, Translator
 
@@ -26,6 +27,7 @@ examples:
   python translate.py --input letter.txt --output brief.txt
   echo "Good morning" | python translate.py --model runs/letters-en-fr --beam 1
   python translate.py "Where is the bank?" --attention attention.png
+  python translate.py --model runs/signs --image sign.png
 """
 PICTURES = (".png", ".svg", ".pdf")
 READ_BYTES = 65_536
@@ -39,6 +41,10 @@ class TranslateConfig:
     """Texts to translate, after -- if one starts with a dash; without any, --input or standard input."""
     input: Path | None = None
     """File to translate, UTF-8, line by line."""
+    image: tuple[Path, ...] = ()
+    """Pictures to translate, with a model that was trained with --source image."""
+    features: tuple[Path, ...] = ()
+    """.npy files (frames × channels) to translate, with a model that was trained with --source features."""
     output: Path | None = None
     """File to write, whole or not at all; standard output by default."""
     model: Path | None = None
@@ -48,7 +54,8 @@ class TranslateConfig:
     json: bool = False
     """Print one object a line: source, translation, score, candidates, warnings (otherwise on stderr)."""
     attention: Path | None = None
-    """Draw where the model looked (.png, .svg, .pdf), for the first sentence of a single text."""
+    """Draw where the model looked (.png, .svg, .pdf), for the first sentence of a single text, or for a single
+    picture or feature file."""
     threads: int | None = None
     """CPU threads; all cores by default."""
     device: str = "auto"
@@ -56,12 +63,18 @@ class TranslateConfig:
     decode: DecodeConfig = field(default_factory=DecodeConfig)
 
     def __post_init__(self) -> None:
-        if self.sentences and self.input:
-            raise ValueError("give sentences or --input, not both")
+        given = {
+            "sentences": self.sentences,
+            "--input": self.input,
+            "--image": self.image,
+            "--features": self.features,
+        }
+        if len(flags := [flag for flag, value in given.items() if value]) > 1:
+            raise ValueError(f"give {' or '.join(flags)}, not both")
         if not 1 <= self.n_best <= self.decode.beam:
             raise ValueError(f"--n-best must be between 1 and --beam ({self.decode.beam}), got {self.n_best}")
-        if self.attention and len(self.sentences) != 1:
-            raise ValueError("--attention draws one sentence; give it as the only argument")
+        if self.attention and len(self.sentences or self.image or self.features) != 1:
+            raise ValueError("--attention draws one sentence, picture or feature file; give it alone")
         if self.attention and self.attention.suffix not in PICTURES:
             raise ValueError(f"--attention must end in {', '.join(PICTURES)}, got {self.attention}")
 
@@ -73,15 +86,22 @@ def main(args: Sequence[str] | None = None) -> None:
     runtime.check_writable("--output", config.output)
     runtime.check_writable("--attention", config.attention)
     # A file is read whole before anything is translated: what is wrong with it is said at once.
-    given = list(read_lines(config.input)) if config.input else _arguments(config.sentences)
+    files = config.image or config.features
+    given = (
+        list(read_lines(config.input))
+        if config.input
+        else _arguments(config.sentences or files, "file" if files else "sentence")
+    )
     path = config.model or checkpoint.newest_run()
+    data = checkpoint.read_config(path)[0].data
+    _check_kind(config, path, data.source)
     if config.model is None:
-        data = checkpoint.read_config(path)[0].data
         print(f"model: {path} ({data.src} → {data.tgt})", file=sys.stderr)
     translator = Translator.load(path, device=config.device, workers=workers)
     if config.attention:
-        _draw(translator, config.sentences[0], config.attention, config.decode)
-    from_stdin = not config.sentences and not config.input
+        source = files[0] if files else config.sentences[0]
+        _draw(translator, source, config.attention, config.decode)
+    from_stdin = not (config.sentences or config.input or files)
     chunks = _read_stdin() if from_stdin else _chunks(given, 16 * config.decode.batch_size)
     outputs = _translate(translator, chunks, config)
     if config.output:
@@ -96,10 +116,11 @@ def _translate(
     translator: Translator, chunks: Iterable[list[Line]], config: TranslateConfig
 ) -> Iterator[str]:
     """What to write for each chunk of lines; warnings go to standard error meanwhile."""
-    unit = "sentence" if config.sentences else "line"
+    is_file = bool(config.image or config.features)
+    unit = "sentence" if config.sentences else "file" if is_file else "line"
     for chunk in chunks:
-        texts = [line.text for line in chunk]
-        translations = translator.translate(texts, decode=config.decode, n_best=config.n_best)
+        sources = [Path(line.text) if is_file else line.text for line in chunk]
+        translations = translator.translate(sources, decode=config.decode, n_best=config.n_best)
         if not config.json:
             for line, translation in zip(chunk, translations, strict=True):
                 for warning in translation.warnings:
@@ -122,9 +143,18 @@ def _format(line: Line, translation: Translation, config: TranslateConfig) -> st
     )
 
 
-def _arguments(sentences: Sequence[str]) -> list[Line]:
-    raw = enumerate((text.encode(errors="surrogateescape") for text in sentences), 1)
-    return [Line(number, decode_utf8(data, f"sentence {number}"), "\n") for number, data in raw]
+def _check_kind(config: TranslateConfig, path: Path, source: str) -> None:
+    """Before the weights are loaded: raise a ValueError if the model reads other sources than those given."""
+    given = "image" if config.image else "features" if config.features else "text"
+    if given == source or (given == "text" and source == "image"):  # sentences are drawn
+        return
+    wanted = {"text": "sentences", "image": "sentences or --image FILE", "features": "--features FILE"}
+    raise ValueError(f"{path} does not read {given}; give it {wanted[source]}")
+
+
+def _arguments(words: Sequence[str | Path], unit: str) -> list[Line]:
+    raw = enumerate((str(word).encode(errors="surrogateescape") for word in words), 1)
+    return [Line(number, decode_utf8(data, f"{unit} {number}"), "\n") for number, data in raw]
 
 
 def _read_stdin() -> Iterator[list[Line]]:
@@ -149,10 +179,10 @@ def _chunks(given: Iterable[Line], size: int) -> Iterator[list[Line]]:
         yield chunk
 
 
-def _draw(translator: Translator, text: str, path: Path, decode: DecodeConfig) -> None:
+def _draw(translator: Translator, source: Source, path: Path, decode: DecodeConfig) -> None:
     from picture import draw_attention
 
-    attention = translator.attention(text, decode=decode)
+    attention = translator.attention(source, decode=decode)
     image = io.BytesIO()
     draw_attention(*attention).savefig(image, format=path.suffix[1:])
     runtime.write_atomic(path, image.getvalue())

@@ -1,6 +1,7 @@
-"""Text in, translation out: sentences, batches, layout, warnings. All that decodes goes through here.
+"""Text, pictures or features in, translation out: sentences, batches, layout, warnings. All that decodes goes
+through here.
 
-Shapes: B sentences of a batch, S source length, T target length.
+Shapes: B sources of a batch, S source length, T target length.
 """
 
 import re
@@ -15,14 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 import checkpoint
 import runtime
 from config import DecodeConfig
-from dataset import causal_mask, pad_source
+from dataset import causal_mask
 from decoding import Hypothesis, search
+from inputs import FeatureInput, Input, PictureInput, Source, TextInput, Values
 from languages import primary_language
 from model import Transformer
 from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, check_text
@@ -31,6 +34,7 @@ LINE_BREAK = r"(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])+"
 # Where too long a sentence may be cut: after a stop with a space behind it, or one that needs none.
 STOP = re.compile(r"[.!?;:,…)\]»”](?=\s)|[。！？；：，、]")
 DECODE = DecodeConfig()
+SOURCES = (str, bytes, Path, np.ndarray)
 
 
 class Candidate(NamedTuple):
@@ -45,6 +49,7 @@ class Translation:
     """What became of one text."""
 
     source: str
+    """The text, or the name of a picture or of features."""
     text: str
     """The best translation, with the source's white space between sentences."""
     score: float
@@ -59,18 +64,27 @@ class Attention(NamedTuple):
     """Where the decoder looked when it wrote each token."""
 
     source: list[str]
-    """S tokens as a person can read them, the end token included."""
+    """S tokens as a person can read them, the end token included; numbers for patches and frames."""
     target: list[str]
     """T tokens, likewise."""
     weights: Tensor
     """(T, S), float32, rows sum to 1; mean over the heads of one layer."""
+    signal: Tensor | None = None
+    """What patches or frames were cut from: a strip (height, width) or features (channels, frames), float32."""
+    step: int = 1
+    """Columns of `signal` from one source token to the next."""
+
+
+Key = str | int
+"""A sentence, or the position of a picture or features among the sources."""
 
 
 class Part(NamedTuple):
     """A stretch of a text: a sentence to translate, or white space and symbols to copy."""
 
     text: str
-    is_sentence: bool
+    key: Key | None
+    """What stands for its translation; None for what is copied."""
 
 
 class Result(NamedTuple):
@@ -89,6 +103,7 @@ class Translator:
         max_length: longest source the model was trained on, in tokens, end token included.
         split_sentences: False translates each text as one unit, like a row of a corpus.
         workers: batches translated side by side, each in a thread; see `runtime.start`.
+        source: what the model reads; text unless given.
     """
 
     def __init__(
@@ -100,8 +115,9 @@ class Translator:
         max_length: int,
         split_sentences: bool = True,
         workers: int = 1,
+        source: Input | None = None,
     ) -> None:
-        self.model, self.tokenizer = model, tokenizer
+        self.model, self.tokenizer, self.source = model, tokenizer, source or TextInput(tokenizer)
         self.src_lang, self.max_length = src_lang, max_length
         self.split_sentences = split_sentences
         self.device = model.projection_layer.proj.weight.device
@@ -125,51 +141,55 @@ class Translator:
             max_length=loaded.config.data.max_length,
             split_sentences=split_sentences,
             workers=workers,
+            source=loaded.source,
         )
 
     def translate(
-        self, texts: Sequence[str], *, decode: DecodeConfig = DECODE, n_best: int = 1
+        self, sources: Sequence[Source], *, decode: DecodeConfig = DECODE, n_best: int = 1
     ) -> list[Translation]:
-        """Translate texts of any length and layout; the result of each does not depend on the others.
+        """Translate texts of any length and layout, or pictures, or features; none depends on the others.
 
         Lines, sentences and the white space around them stay where they are. What has neither letter nor
         digit is copied. A sentence longer than the model knows is translated in pieces, with a warning.
 
         Args:
+            sources: of the kinds that the model reads; a path names a picture or a .npy file.
             n_best: candidates wanted, at most `decode.beam`; the best does not depend on it.
+        Raises:
+            ValueError, FileNotFoundError: a source of another kind, broken or missing.
         """
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise TypeError("translate takes a list of strings, also for one: translate(['Good morning.'])")
+        if isinstance(sources, str) or not all(isinstance(source, SOURCES) for source in sources):
+            raise TypeError("translate takes a list of sources, also for one: translate(['Good morning.'])")
         if not 1 <= n_best <= decode.beam:
             raise ValueError(
                 f"--n-best must be between 1 and --beam, got {n_best} with a beam of {decode.beam}"
             )
-        sources: dict[str, list[int]] = {}
+        encoded: dict[Key, Values] = {}
         plans = []
-        for text in texts:
+        for number, source in enumerate(sources):
             warnings: list[str] = []
-            plans.append((text, list(self._parts(text, sources, warnings)), warnings))
-        results = self._search(sources, decode, n_best)
-        return [_assemble(text, parts, warnings, results) for text, parts, warnings in plans]
+            plans.append((list(self._parts(source, number, encoded, warnings)), warnings))
+        results = self._search(encoded, decode, n_best)
+        return [_assemble(parts, warnings, results) for parts, warnings in plans]
 
-    def attention(self, text: str, *, decode: DecodeConfig = DECODE, layer: int = -1) -> Attention:
-        """Cross-attention between the first sentence of a text and its translation.
+    def attention(self, source: Source, *, decode: DecodeConfig = DECODE, layer: int = -1) -> Attention:
+        """Cross-attention between the first sentence of a text, a picture or features, and its translation.
 
         Args:
             layer: which of the decoder's layers; in the last, -1, most names look at themselves.
         """
-        sources: dict[str, list[int]] = {}
-        for _ in self._parts(text, sources, []):
-            if sources:
+        encoded: dict[Key, Values] = {}
+        for _ in self._parts(source, 0, encoded, []):
+            if encoded:
                 break
-        if not sources:
-            raise ValueError(f"nothing to translate in {text[:40]!r}; give a sentence")
-        src_ids = next(iter(sources.values()))
+        if not encoded:
+            raise ValueError(f"nothing to translate in {str(source)[:40]!r}; give a sentence")
+        values = next(iter(encoded.values()))
         with _evaluating(self.model):
-            [[best]] = self._decode([src_ids], decode, 1)
-        src, src_mask = self._batch([src_ids])
+            [[best]] = self._decode([values], decode, 1)
+        src, src_mask = self._batch([values])
         said = [*best.ids, EOS_ID] if best.finished else best.ids
-        tgt = src.new_tensor([[BOS_ID, *said[:-1]]])  # (1, T)
+        tgt = torch.tensor([[BOS_ID, *said[:-1]]], device=src.device)  # (1, T)
         tgt_mask = causal_mask(tgt.size(1), src.device)
         layers: list[Tensor] = []
         with _evaluating(self.model), torch.inference_mode():
@@ -177,15 +197,43 @@ class Translator:
             self.model.decode(memory, src_mask, tgt, tgt_mask, cross_weights=layers)
         weights = layers[layer][0].float().mean(0).cpu()  # (T, S)
         pieces = self.tokenizer.pieces
-        return Attention(pieces([*src_ids, EOS_ID]), pieces(said), weights)
+        match self.source:
+            case PictureInput():
+                signal = torch.from_numpy(self.source.strip(values)) / 255
+                step = self.source.config.patch_stride
+            case FeatureInput():
+                signal, step = torch.from_numpy(self.source.normalised(values)).T, self.source.stride
+            case _:
+                return Attention(pieces([*values.tolist(), EOS_ID]), pieces(said), weights)
+        numbers = [str(i) for i in range(1, weights.size(1) + 1)]
+        return Attention(numbers, pieces(said), weights, signal, step)
 
-    def _parts(self, text: str, sources: dict[str, list[int]], warnings: list[str]) -> Iterator[Part]:
-        """Cut a text; its parts joined are the text. Its sentences go into `sources` with their ids."""
+    def _parts(
+        self, source: Source, number: int, encoded: dict[Key, Values], warnings: list[str]
+    ) -> Iterator[Part]:
+        """Cut a source; its parts joined are the text. Its sentences go into `encoded`, ready for the model."""
+        if isinstance(source, str):
+            yield from self._sentences(source, encoded, warnings)
+            return
+        [values] = self.source.encode([source])
+        length = self.source.length(values)
+        if length > self.max_length:
+            if self.model.src_pos.table is not None:
+                raise ValueError(
+                    f"{_name(source, number)}: {length} tokens, but the model has {self.max_length}"
+                    " positions; cut it, or train with a larger --max-length"
+                )
+            warnings.append(f"{length} tokens, but the model was trained on at most {self.max_length}")
+        encoded[number] = values
+        yield Part(_name(source, number), number)
+
+    def _sentences(self, text: str, encoded: dict[Key, Values], warnings: list[str]) -> Iterator[Part]:
         check_text(text)
+        warnings += self.source.doubts(text)
         for unit in self._units(text):
             pieces = [unit]
-            if _has_words(unit) and unit.strip() not in sources:
-                length = len(self.tokenizer.encode(unit.strip())) + 1
+            if _has_words(unit) and unit.strip() not in encoded:
+                length = self._length(unit.strip())
                 if length > self.max_length:
                     pieces = list(self._pieces(unit))
                     warnings.append(
@@ -195,9 +243,9 @@ class Translator:
             for piece in pieces:
                 core = piece.strip() if _has_words(piece) else ""
                 before, _, after = piece.partition(core) if core else (piece, "", "")
-                if core and core not in sources:
-                    sources[core] = self.tokenizer.encode(core)
-                parts = (Part(before, False), Part(core, True), Part(after, False))
+                if core and core not in encoded:
+                    [encoded[core]] = self.source.encode([core])
+                parts = (Part(before, None), Part(core, core), Part(after, None))
                 yield from (part for part in parts if part.text)
 
     def _units(self, text: str) -> Iterator[str]:
@@ -212,12 +260,12 @@ class Translator:
 
     def _pieces(self, text: str) -> Iterator[str]:
         """Cut after the last stop of the second half that fits, else at white space, else anywhere."""
-        room = self.max_length - 1
+        room = self.max_length
         # A token has seldom more characters, and encoding the whole rest each time would be quadratic.
         window = 8 * room
 
         def num_tokens(length: int) -> int:
-            return len(self.tokenizer.encode(text[:length].strip()))
+            return self._length(text[:length].strip())
 
         while len(text) > window or num_tokens(len(text)) > room:
             end = max(1, bisect_right(range(min(len(text), window) + 1), room, lo=1, key=num_tokens) - 1)
@@ -228,36 +276,40 @@ class Translator:
             text = text[end:]
         yield text
 
+    def _length(self, text: str) -> int:
+        """Tokens that the encoder reads of a sentence."""
+        return self.source.length(self.source.encode([text])[0])
+
     def _search(
-        self, sources: dict[str, list[int]], decode: DecodeConfig, n_best: int
-    ) -> dict[str, list[Result]]:
+        self, encoded: dict[Key, Values], decode: DecodeConfig, n_best: int
+    ) -> dict[Key, list[Result]]:
         """Translate each distinct sentence once, with others of its length."""
-        order = sorted(sources, key=lambda sentence: len(sources[sentence]))
+        order = sorted(encoded, key=lambda key: self.source.length(encoded[key]))
         starts = range(0, len(order), decode.batch_size)
         batches = [order[start : start + decode.batch_size] for start in starts]
 
-        def decoded(batch: list[str]) -> list[list[Hypothesis]]:
-            return self._decode([sources[sentence] for sentence in batch], decode, n_best)
+        def decoded(batch: list[Key]) -> list[list[Hypothesis]]:
+            return self._decode([encoded[key] for key in batch], decode, n_best)
 
         with _evaluating(self.model), ThreadPoolExecutor(self.workers) as pool:
             rows = [row for rows in pool.map(decoded, batches) for row in rows]
-        return {sentence: self._results(sentence, row) for sentence, row in zip(order, rows, strict=True)}
+        return {key: self._results(key, row) for key, row in zip(order, rows, strict=True)}
 
-    def _results(self, sentence: str, hypotheses: list[Hypothesis]) -> list[Result]:
+    def _results(self, key: Key, hypotheses: list[Hypothesis]) -> list[Result]:
         results: dict[str, Result] = {}  # two ways of cutting the same words are one translation
         for ids, score, finished in hypotheses:
             text = self.tokenizer.decode(ids).strip()
-            if not re.search(LINE_BREAK, sentence):
+            if not re.search(LINE_BREAK, str(key)):
                 text = re.sub(LINE_BREAK, " ", text)  # lines of the output belong to lines of the input
             results.setdefault(text, Result(text, score, finished))
         return list(results.values())
 
-    def _decode(self, sources: list[list[int]], decode: DecodeConfig, n_best: int) -> list[list[Hypothesis]]:
-        """The only call of the search: a batch of source ids to hypotheses."""
-        src, src_mask = self._batch(sources)
+    def _decode(self, batch: list[Values], decode: DecodeConfig, n_best: int) -> list[list[Hypothesis]]:
+        """The only call of the search: a batch of sources to hypotheses."""
+        src, src_mask = self._batch(batch)
         learned = self.model.tgt_pos.table
         longest = None if learned is None else len(learned)
-        bounds = [2 * (len(ids) + 1) + 20 for ids in sources]
+        bounds = [2 * self.source.length(values) + 20 for values in batch]
         return search(
             self.model,
             src,
@@ -271,9 +323,9 @@ class Translator:
             n_best=n_best,
         )
 
-    def _batch(self, sources: list[list[int]]) -> tuple[Tensor, Tensor]:
-        """Ids with the end token, padded (B, S), and their mask (B, 1, 1, S)."""
-        src, src_mask = pad_source(sources)
+    def _batch(self, batch: list[Values]) -> tuple[Tensor, Tensor]:
+        """What the encoder reads, padded, and its mask (B, 1, 1, S)."""
+        src, src_mask = self.source.pad(batch)
         return src.to(self.device), src_mask.to(self.device)
 
 
@@ -288,42 +340,44 @@ def _evaluating(model: Transformer) -> Iterator[None]:
         model.train(was_training)
 
 
-def _assemble(
-    text: str, parts: list[Part], warnings: list[str], results: dict[str, list[Result]]
-) -> Translation:
-    sentences = [part.text for part in parts if part.is_sentence]
-    count = max((len(results[sentence]) for sentence in sentences), default=1)
+def _assemble(parts: list[Part], warnings: list[str], results: dict[Key, list[Result]]) -> Translation:
+    keys = [part.key for part in parts if part.key is not None]
+    count = max((len(results[key]) for key in keys), default=1)
     candidates = []
     for rank in range(count):
-        chosen = {
-            sentence: results[sentence][min(rank, len(results[sentence]) - 1)] for sentence in sentences
-        }
-        score = sum(chosen[sentence].score for sentence in sentences) / max(1, len(sentences))
+        chosen = {key: results[key][min(rank, len(results[key]) - 1)] for key in keys}
+        score = sum(chosen[key].score for key in keys) / max(1, len(keys))
         candidates.append(Candidate(_join(parts, chosen), score))
-    best = {sentence: results[sentence][0] for sentence in sentences}  # each one once, in order
-    for sentence, result in best.items():
-        warnings += [f"{what}: {_excerpt(sentence)}" for what in _doubts(sentence, result)]
+    for key in dict.fromkeys(keys):  # each one once, in order
+        of = f": {_excerpt(key)}" if isinstance(key, str) else ""
+        warnings += [f"{what}{of}" for what in _doubts(key, results[key][0])]
+    text = "".join(part.text for part in parts)
     return Translation(text, *candidates[0], tuple(candidates), tuple(warnings))
 
 
-def _join(parts: list[Part], chosen: dict[str, Result]) -> str:
+def _join(parts: list[Part], chosen: dict[Key, Result]) -> str:
     joined = ""
     for i, part in enumerate(parts):
         # Scripts that end a sentence without a space meet one that needs it.
-        if part.is_sentence and i and parts[i - 1].text[-1:] in "。！？" and joined[-1:] in (".", "!", "?"):
+        if (
+            part.key is not None
+            and i
+            and parts[i - 1].text[-1:] in "。！？"
+            and joined[-1:] in (".", "!", "?")
+        ):
             joined += " "
-        joined += chosen[part.text].text if part.is_sentence else part.text
+        joined += part.text if part.key is None else chosen[part.key].text
     return joined
 
 
-def _doubts(sentence: str, result: Result) -> Iterator[str]:
+def _doubts(key: Key, result: Result) -> Iterator[str]:
     if not result.text:
         yield "translated to nothing"
     if not result.finished:
         yield "stopped at the length bound, the end may be missing"
-    if _digits(sentence) != _digits(result.text):
+    if isinstance(key, str) and _digits(key) != _digits(result.text):
         yield "the digits differ"
-    if "\ufffd" in result.text and "\ufffd" not in sentence:
+    if "\ufffd" in result.text and "\ufffd" not in str(key):
         yield "a character came out broken"
 
 
@@ -337,3 +391,8 @@ def _has_words(text: str) -> bool:
 
 def _excerpt(text: str) -> str:
     return textwrap.shorten(text, 60, placeholder=" …") if " " in text[:60].strip() else text[:60]
+
+
+def _name(source: Source, number: int) -> str:
+    """How a source that is no text is called: its path, or its position among the sources, from 1."""
+    return str(source) if isinstance(source, Path) else f"source {number + 1}"

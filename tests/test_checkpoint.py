@@ -13,6 +13,7 @@ import torch
 import checkpoint
 from checkpoint import TrainState
 from config import Config, DataConfig, ModelConfig
+from inputs import TextInput
 from tokenizer import Tokenizer
 
 CPU = torch.device("cpu")
@@ -25,9 +26,9 @@ CONFIG = Config(
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "model"
     tokenizer = Tokenizer.train(["a small text", "another small text"], 270)
-    checkpoint.create(path, CONFIG, tokenizer, "abc")
+    checkpoint.create(path, CONFIG, tokenizer, TextInput(tokenizer), "abc")
     torch.manual_seed(0)
-    checkpoint.save_weights(path, checkpoint.build(CONFIG.model, tokenizer.vocab_size, 20))
+    checkpoint.save_weights(path, checkpoint.build(CONFIG, tokenizer.vocab_size, TextInput(tokenizer)))
     return path
 
 
@@ -85,9 +86,9 @@ def test_a_config_that_is_not_json_is_refused(damaged, text):
 
 def test_a_newer_format_asks_for_an_update(damaged):
     record = json.loads((damaged / "config.json").read_text())
-    record["format_version"] = 2
+    record["format_version"] = 3
     (damaged / "config.json").write_text(json.dumps(record))
-    with pytest.raises(ValueError, match="has format 2, newer than 1, .*update"):
+    with pytest.raises(ValueError, match="has format 3, newer than 2, .*update"):
         checkpoint.load(damaged, CPU)
 
 

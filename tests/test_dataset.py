@@ -40,12 +40,14 @@ def text_rows(pairs):
 def id_rows(lengths):
     """Rows whose ids all say which row they are of."""
     rows = {
-        "src_ids": [[3 + i] * src for i, (src, _) in enumerate(lengths)],
+        "src": [[3 + i] * src for i, (src, _) in enumerate(lengths)],
+        "src_length": [src + 1 for src, _ in lengths],
         "tgt_ids": [[3 + i] * tgt for i, (_, tgt) in enumerate(lengths)],
         "row": [*range(1, len(lengths) + 1)],
     }
     lists = datasets.List(datasets.Value("int32"))
-    features = datasets.Features(src_ids=lists, tgt_ids=lists, row=datasets.Value("int64"))
+    length, row = datasets.Value("int32"), datasets.Value("int64")
+    features = datasets.Features(src=lists, src_length=length, tgt_ids=lists, row=row)
     return datasets.Dataset.from_dict(rows, features=features)
 
 
@@ -127,8 +129,8 @@ def test_a_batch_moves_whole():
 def test_rows_become_the_ids_of_their_texts(tokenizer):
     pairs = [("a man", "ein Mann"), ("a bike", "ein Rad")]
     encoded = encode_split(text_rows(pairs), tokenizer, 99, Report(train=SplitReport(2)))
-    assert encoded.column_names == ["src_ids", "tgt_ids", "row"]
-    assert [(tokenizer.decode(row["src_ids"]), tokenizer.decode(row["tgt_ids"])) for row in encoded] == pairs
+    assert encoded.column_names == ["src", "src_length", "tgt_ids", "row"]
+    assert [(tokenizer.decode(row["src"]), tokenizer.decode(row["tgt_ids"])) for row in encoded] == pairs
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -160,7 +162,7 @@ def test_ids_are_not_made_twice_for_the_same_tokenizer(tokenizer, tmp_path, monk
     tokenizer.save(tmp_path / "tokenizer.json")
     again = Tokenizer.load(tmp_path / "tokenizer.json")
     monkeypatch.setattr(again, "encode_batch", lambda texts: 1 / 0)
-    assert tokenizer.decode(encode_split(rows, again, 99, Report())[0]["src_ids"]) == "a man"
+    assert tokenizer.decode(encode_split(rows, again, 99, Report())[0]["src"]) == "a man"
 
 
 def test_a_tokenizer_is_not_written_to_disk_to_know_it_again(tokenizer, monkeypatch):
@@ -190,7 +192,7 @@ def test_ids_are_made_anew_when_something_changes(tokenizer, change):
     max_length = 14 if change == "max_length" else 99
     encoded = encode_split(rows, other, max_length, Report(train=SplitReport(2)))
     wanted = [other.encode(src) for src in rows["src"] if len(other.encode(src)) < max_length]
-    assert list(encoded["src_ids"]) == wanted
+    assert list(encoded["src"]) == wanted
 
 
 def test_ids_lie_in_the_cache_not_in_memory(tokenizer):
@@ -268,8 +270,8 @@ def test_an_epoch_goes_on_from_any_batch_without_reading_those_before(start, mon
     rows = id_rows(random_lengths(200))
     whole = list(BatchSampler(rows, 64, seed=0).epoch(3))
     made = []
-    original = Batch.from_pairs
-    monkeypatch.setattr(Batch, "from_pairs", lambda *args: made.append(1) or original(*args))
+    original = Batch.from_source
+    monkeypatch.setattr(Batch, "from_source", lambda *args: made.append(1) or original(*args))
     assert same(list(BatchSampler(rows, 64, seed=0).epoch(3, start=start)), whole[start:])
     assert len(made) == len(whole) - start
 
@@ -306,7 +308,8 @@ def test_captions_are_padded_by_less_than_four_percent():
     tgt = np.clip(draw.lognormal(2.65, 0.35, 29_000), 3, 60).astype(int)
     src = np.maximum(tgt + draw.integers(-4, 4, len(tgt)), 2)
     lists = [np.zeros(n, np.int32) for n in tgt], [np.zeros(n, np.int32) for n in src]
-    rows = datasets.Dataset.from_dict({"tgt_ids": lists[0], "src_ids": lists[1]})
+    columns = {"tgt_ids": lists[0], "src": lists[1], "src_length": (src + 1).astype(np.int32)}
+    rows = datasets.Dataset.from_dict(columns)
     for batch_tokens in (1_024, 4_096):
         padding = BatchSampler(rows, batch_tokens, seed=0).padding(0)
         assert padding.tgt < 0.02 and padding.src < 0.08

@@ -15,6 +15,7 @@ import evaluate
 import lines
 import scores
 from config import Config, DataConfig, DecodeConfig, ModelConfig, to_json
+from inputs import TextInput
 from languages import primary_language
 from scores import Score, measure, paired_test, quick_score, score, sentence_chrf
 from tokenizer import Tokenizer
@@ -470,8 +471,9 @@ def test_real_model_folder_is_translated_and_scored(model, tmp_path, monkeypatch
     config, _ = checkpoint.read_config(model)
     config = replace(config, model=ModelConfig(16, 1, 1, 2, 16, vocab_size=300))
     tokenizer = Tokenizer.train(["One cat.", "Un chat noir."], 300)
-    checkpoint.create(model, config, tokenizer, "")
-    checkpoint.save_weights(model, checkpoint.build(config.model, tokenizer.vocab_size, 256))
+    source = TextInput(tokenizer)
+    checkpoint.create(model, config, tokenizer, source, "")
+    checkpoint.save_weights(model, checkpoint.build(config, tokenizer.vocab_size, source))
     saved = tmp_path / "out.txt"
     out, err, code = run(monkeypatch, capsys, "--model", model, "--device", "cpu", "--output", saved)
     assert code == 0, err

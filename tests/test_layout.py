@@ -11,9 +11,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ORDER = (
     "config", "runtime", "lines", "languages", "tokenizer", "lexicon", "phrases", "quantities", "clauses",
-    "descriptions", "templates", "constructions", "phrasebook", "model", "readers", "origins", "corpus",
-    "dataset", "decoding", "checkpoint", "picture", "translator", "scores", "evaluate", "reporting",
-    "learner", "train", "translate",
+    "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render", "readers", "cells",
+    "origins", "corpus", "inputs", "dataset", "decoding", "checkpoint", "picture", "translator", "scores",
+    "evaluate", "reporting", "learner", "train", "translate",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import cells
 import readers
 
 
@@ -15,9 +16,10 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def read(path: Path, src: str = "en", tgt: str = "de") -> list[readers.Pair]:
-    fields = readers.match_fields(readers.fields_of(path), src, tgt, str(path))
-    return list(readers.pairs(path, *fields))
+def read(path: Path, src: str = "en", tgt: str = "de"):
+    src, tgt = readers.match_fields(readers.fields_of(path), src, tgt, str(path))
+    table = cells.Table(readers.records(path, (src[0], tgt[0])), src, tgt)
+    return [(row["src"], row["tgt"]) for row in cells.rows_of([table], "text")]
 
 
 @pytest.mark.parametrize("word", ["null", "NA", "nan", "None", "N/A", "true"])
@@ -221,5 +223,44 @@ def test_a_text_file_without_its_other_side_is_named_with_those_there_are(tmp_pa
 
 def test_a_very_long_cell_of_a_csv_file_is_read(tmp_path):
     path = write(tmp_path / "a.csv", f"en,de\n{'x' * 200_000},y\n")
-    [(src, _)] = readers.pairs(path, ("en",), ("de",))
-    assert src is not None and len(src) == 200_000
+    [(src, _)] = read(path)
+    assert len(src) == 200_000
+
+
+def test_columns_of_lists_and_pictures_are_found_by_their_names(tmp_path):
+    rows = [{"clip": [[1.0]], "image": {"bytes": b"", "path": ""}, "translation": {"en": "a", "de": "b"}}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    fields = [("clip",), ("image",), ("translation", "en"), ("translation", "de")]
+    assert sorted(readers.fields_of(tmp_path / "a.parquet")) == sorted(fields)
+    assert readers.match_fields(fields, "clip", "de", "x") == (("clip",), ("translation", "de"))
+    with pytest.raises(
+        ValueError, match="--src speech is not in the columns of x; there is: clip, image, en"
+    ):
+        readers.match_fields(fields, "speech", "de", "x")
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", " [ ]\n", '[{"en": "a", "de": "b"}]', '[{"en": "a", "de": "b"} ,{}\n]\n']
+)
+def test_a_json_array_is_read_item_by_item_as_a_whole(tmp_path, content):
+    path = write(tmp_path / "a.json", content)
+    assert [dict(record) for _, record in readers.records(path, ["en", "de"])] == json.loads(content)
+
+
+@pytest.mark.parametrize("content", ["[", '[{"en": "a"}', '[{"en": "a"} {}]', "[{}] x", "[,]", '[{"en": }]'])
+def test_a_broken_json_array_is_named(tmp_path, content):
+    with pytest.raises(ValueError, match=r"a\.json.*: not valid JSON"):
+        list(readers.records(write(tmp_path / "a.json", content), ["en"]))
+
+
+def test_rows_are_named_with_file_and_line_or_row(tmp_path):
+    pq.write_table(pa.table({"en": ["a", "b"], "de": ["c", "d"]}), tmp_path / "a.parquet")
+    write(tmp_path / "a.csv", 'en,de\n"a\nb",c\n\nd,e\n')
+    write(tmp_path / "a.jsonl", '\n{"en": "a"}\n')
+    for name, places in {
+        "a.parquet": ["row 1", "row 2"],
+        "a.csv": ["line 3", "line 4", "line 5"],
+        "a.jsonl": ["line 1", "line 2"],
+    }.items():
+        path = tmp_path / name
+        assert [where for where, _ in readers.records(path, ["en", "de"])] == [f"{path}, {p}" for p in places]

@@ -1,12 +1,16 @@
 """Every command of the README, run as it stands there, on a small corpus where it names one."""
 
+import json
 import random
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import render
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -34,6 +38,12 @@ def desk(tmp_path_factory):
     for i, lang in enumerate(("en", "de")):
         (desk / f"letters.{lang}").write_text("".join(pair[i] + "\n" for pair in pairs))
     (desk / "letter.txt").write_text("a b 1.\n\nb a 2.\n")
+    (desk / "sign.png").write_bytes(render.png(render.Renderer(render.packaged_font(), 24).strip("Exit", 18)))
+    talks = [
+        json.dumps({"speech": np.eye(9)[i % 5 :].tolist(), "fr": pair[1]}) for i, pair in enumerate(pairs)
+    ]
+    (desk / "talks.jsonl").write_text("\n".join(talks))
+    np.save(desk / "utterance.npy", np.eye(9))
     for name in ("mine.txt", "other.txt", "reference.txt"):
         (desk / name).write_text("".join(f"{pair[1]}\n" for pair in pairs[:50]))
     return desk

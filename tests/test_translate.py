@@ -14,6 +14,7 @@ import checkpoint
 import runtime
 import translate
 from config import Config, DataConfig, DecodeConfig, ModelConfig
+from inputs import TextInput
 from tokenizer import Tokenizer
 from translator import Translator
 
@@ -29,8 +30,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = Tokenizer.train(["Where is the station? I see two dogs near the old house."] * 2, 320)
     shape = ModelConfig(d_model=16, num_layers=1, num_decoder_layers=2, num_heads=2, d_ff=32, vocab_size=320)
     config = Config(DataConfig(max_length=48), shape)
-    checkpoint.create(path, config, tokenizer, "0")
-    network = checkpoint.build(shape, tokenizer.vocab_size, 48)
+    checkpoint.create(path, config, tokenizer, TextInput(tokenizer), "0")
+    network = checkpoint.build(config, tokenizer.vocab_size, TextInput(tokenizer))
     for parameter in network.parameters():
         parameter.data *= 1.5
     checkpoint.save_weights(path, network)

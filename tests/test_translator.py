@@ -1,8 +1,10 @@
 """Claims about the Translator: layout and symbols stay, batches change nothing, what is doubtful is said."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,9 +14,10 @@ from torch import Tensor
 import translator as translator_module
 from config import DecodeConfig
 from decoding import Hypothesis
+from inputs import Source, Values
 from model import Positions, Transformer, build_transformer
 from tokenizer import EOS_ID, PAD_ID, Tokenizer
-from translator import Translator
+from translator import Key, Translator
 
 GREEDY = DecodeConfig(beam=1)
 TOKENIZER = Tokenizer.train(["Where is the station? I see two dogs near the old house, really."] * 2, 340)
@@ -110,11 +113,11 @@ def test_lines_sentences_and_white_space_stay_where_they_are(says: Says, text: s
 @pytest.mark.parametrize("split_sentences", [True, False])
 def test_the_parts_of_any_text_join_to_the_text(text: str, split_sentences: bool) -> None:
     translator = Translator(MODEL, TOKENIZER, src_lang="en", max_length=12, split_sentences=split_sentences)
-    sources: dict[str, list[int]] = {}
-    parts = list(translator._parts(text, sources, []))
+    encoded: dict[Key, Values] = {}
+    parts = list(translator._parts(text, 0, encoded, []))
     assert "".join(part.text for part in parts) == text
-    assert {part.text for part in parts if part.is_sentence} == set(sources)
-    assert all(len(ids) < 12 or len(sentence) == 1 for sentence, ids in sources.items())
+    assert {part.text for part in parts if part.key is not None} == set(encoded)
+    assert all(len(ids) < 12 or len(str(sentence)) == 1 for sentence, ids in encoded.items())
 
 
 MODEL = tiny_model()
@@ -297,9 +300,8 @@ def test_without_white_space_a_sentence_is_cut_between_characters(says: Says) ->
 
 def test_the_pieces_of_a_very_long_sentence_join_to_it() -> None:
     translator = real()
-    sources: dict[str, list[int]] = {}
     text = "abc def " * 5_000
-    assert "".join(part.text for part in translator._parts(text, sources, [])) == text
+    assert "".join(part.text for part in translator._parts(text, 0, {}, [])) == text
 
 
 def test_the_output_is_bounded_by_the_source_and_says_so() -> None:
@@ -412,7 +414,13 @@ def test_a_picture_with_other_sizes_than_its_tokens_is_refused() -> None:
         draw_attention(["a", "b"], ["c", "d"], torch.rand(2, 3))
 
 
-@pytest.mark.parametrize("texts", ["Hi.", [None], [b"x"], [1]])
-def test_anything_but_a_list_of_strings_is_a_type_error(texts: list[str]) -> None:
-    with pytest.raises(TypeError, match="translate takes a list of strings"):
+@pytest.mark.parametrize("texts", ["Hi.", [None], [1]])
+def test_anything_but_a_list_of_sources_is_a_type_error(texts: list[str]) -> None:
+    with pytest.raises(TypeError, match="translate takes a list of sources"):
         real().translate(texts)
+
+
+@pytest.mark.parametrize("source", [b"x", Path("x.png"), np.zeros((2, 3), np.float32)])
+def test_a_model_of_text_refuses_pictures_and_features(source: Source) -> None:
+    with pytest.raises(ValueError, match="this model reads text, got .*; give it sentences"):
+        real().translate([source])
