@@ -40,7 +40,7 @@ class DataConfig:
     """Longest row kept, in tokens a side (subwords with the end token, patches, frames after --frame-stride);
     longer ones are dropped and counted."""
     max_length_ratio: float = 9.0
-    """Largest ratio between the two sides' lengths in characters (short rows are spared)."""
+    """Largest ratio between the lengths of two texts in characters (short rows are spared)."""
     data_seed: int = 0
     """Fixes the built-in corpus and which rows a missing validation or test split takes."""
 
@@ -74,7 +74,10 @@ class SourceConfig:
     font_size: int = 12
     """Size of drawn text, in pixels."""
     font_size_range: int = 1
-    """In training a part of the text is drawn in sizes up to this many pixels smaller or larger."""
+    """Pixels by which a part of the training text is drawn smaller or larger, at most."""
+    varied_share: float = 0.5
+    """Share of the drawn training text that looks as a picture from elsewhere might: in another size, a pixel higher or
+    lower, or scaled down from twice the size."""
     frame_stride: int = 4
     """Frames of a feature sequence that become one token of the source."""
 
@@ -99,6 +102,7 @@ class SourceConfig:
             f"from 0 to {most} for this --font-size and --strip-height",
             self.font_size_range,
         )
+        _require(0 <= self.varied_share <= 1, "--varied-share", "from 0 to 1", self.varied_share)
         _require(1 <= self.frame_stride <= 64, "--frame-stride", "from 1 to 64", self.frame_stride)
 
     @property
@@ -273,6 +277,8 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
 
 # A micro-batch smaller than this spends more time around its matrix products than in them.
 MIN_MICRO_BATCH = 512
+# Features have about so many source tokens for each target token: so much less of the target fills a micro-batch.
+FRAMES_PER_TARGET = 4
 # Target tokens that a CPU thread learns from in a second with the preset small, and that a pair has: rough figures,
 # to tell whether there is time for one epoch.
 SMALL_TOKENS_PER_S, TOKENS_PER_PAIR = 1_000, 20
@@ -306,6 +312,8 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
         budget = " or ".join([f"{train.max_steps:,} steps", *([f"{minutes:g} minutes"] if minutes else [])])
         # A warm-up as long as the run would never let it learn.
         preset = replace(preset, warmup_steps=max(1, min(preset.warmup_steps, train.max_steps // 5)))
+    if config.data.source == "features":  # speech was learned with small steps: docs/sources.md
+        preset = replace(preset, batch_tokens=preset.batch_tokens // 2)
     preset = replace(preset, schedule=schedule, max_minutes=minutes)
     chosen = Config(config.data, replace(model, vocab_size=int(vocab_size)), preset, config.source)
     size = f"at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"
@@ -327,11 +335,12 @@ def _choose_preset(
     return "small", "the largest that a CPU trains in reasonable time"
 
 
-def num_micro_batches(train: TrainConfig, workers: int, has_accelerator: bool) -> int:
+def num_micro_batches(config: Config, workers: int, has_accelerator: bool) -> int:
     """`--accumulate`, or its default for this machine."""
-    if train.accumulate is not None:
-        return train.accumulate
-    return 1 if has_accelerator else max(1, min(workers, train.batch_tokens // MIN_MICRO_BATCH))
+    if config.train.accumulate is not None:
+        return config.train.accumulate
+    least = MIN_MICRO_BATCH // (FRAMES_PER_TARGET if config.data.source == "features" else 1)
+    return 1 if has_accelerator else max(1, min(workers, config.train.batch_tokens // least))
 
 
 def parse_args(

@@ -17,11 +17,11 @@ import inputs as inputs_module
 import render
 import sources
 import tokenizer as tokenizer_module
-from inputs import Ids, Input, TextInput, Values, closed, lengths_of, pad_source, padded
+from inputs import Ids, Input, Source, TextInput, Values, closed, lengths_of, pad_source, padded
 from tokenizer import BOS_ID, PAD_ID, Tokenizer
 
 if TYPE_CHECKING:
-    # Importing these takes a second, and translating needs only `pad_source` and `causal_mask`.
+    # Importing these takes a second, and translating needs only `causal_mask`.
     import datasets
     import pyarrow as pa
 
@@ -115,9 +115,10 @@ def encode_split(
         return datasets.Dataset.from_dict({name: [] for name in features}, features=features)
 
     def encode(batch: dict[str, list[str]]) -> dict[str, list[object]]:
-        values = source.encode(batch["src"])
+        numbers = cast(list[int], batch["row"])
+        values = _encode_sources(source, batch["src"], numbers, split)
         lengths = [source.length(row) for row in values]
-        items = zip(values, lengths, tokenizer.encode_batch(batch["tgt"]), batch["row"], strict=True)
+        items = zip(values, lengths, tokenizer.encode_batch(batch["tgt"]), numbers, strict=True)
         kept = [item for item in items if max(item[1], len(item[2]) + 1) <= max_length]
         return {name: [item[i] for item in kept] for i, name in enumerate(features)}
 
@@ -125,6 +126,9 @@ def encode_split(
     encoded = rows.map(
         encode,
         batched=True,
+        # Pictures and arrays are large: so many of them are in memory together.
+        batch_size=1_000 if is_text else 32,
+        writer_batch_size=1_000 if is_text else 32,
         remove_columns=rows.column_names,
         features=features,
         # Hashing the closure would pickle the tokenizer, which need not give the same bytes twice.
@@ -132,6 +136,38 @@ def encode_split(
     )
     if len(encoded) < len(rows):
         report[split].drop("too long", _lost_rows(rows, encoded))
+    return encoded
+
+
+def check_sources(rows: datasets.Dataset, source: Input, split: str, longest: int | None) -> None:
+    """Before training rather than after it: see that every source of a split can be read.
+
+    Args:
+        longest: most tokens of a source, where the model has an end to its positions.
+    Raises:
+        ValueError: one cannot; its row is named.
+    """
+    if rows.features["src"].dtype in ("string", "large_string"):
+        return
+    for batch in rows.select_columns(["src", "row"]).iter(32):
+        encoded = _encode_sources(source, batch["src"], batch["row"], split)
+        for row, values in zip(batch["row"], encoded, strict=True):
+            if longest is not None and source.length(values) > longest:
+                given = (
+                    f"{source.length(values)} tokens, but --max-length is {longest} and positions are learned"
+                )
+                raise ValueError(f"{split}, row {row:,}: {given}; cut it, or raise --max-length")
+
+
+def _encode_sources(source: Input, cells: Sequence[Source], rows: Sequence[int], split: str) -> list[Values]:
+    if not cells or isinstance(cells[0], str):
+        return source.encode(cells)
+    encoded = []
+    for cell, row in zip(cells, rows, strict=True):
+        try:
+            encoded += source.encode([cell])
+        except ValueError as error:
+            raise ValueError(f"{split}, row {row:,}: {error}") from None
     return encoded
 
 

@@ -49,7 +49,8 @@ def search(
     """Find the best translations of each row. The result of a row does not depend on the other rows.
 
     Args:
-        src: token ids, (B, S), int64. src_mask: (B, 1, 1, S), bool, False at padding.
+        src: what the model's src_embed takes; for text ids, (B, S), int64.
+        src_mask: (B, 1, 1, S), bool, False at padding.
         max_lengths: most tokens of each row's translation, EOS included, (B,).
         banned_ids: ids that are never produced (padding, BOS). EOS is not produced first.
         beam: 1 is greedy search, which ends at its first EOS.

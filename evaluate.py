@@ -269,8 +269,12 @@ def _corpus_set(options: EvaluateConfig) -> tuple["_Set", DataConfig]:
 
 
 def _check_direction(flag: str, path: Path, data: DataConfig) -> None:
-    """Raise a ValueError if a model translates between other languages than those of the set."""
+    """Raise a ValueError if a model reads another kind of source, or other languages, than the set holds."""
     own = checkpoint.read_config(path)[0].data
+    if own.source != data.source and "features" in (own.source, data.source):
+        raise ValueError(
+            f"{flag} {path} reads {own.source}, but the set holds {data.source}; give another model"
+        )
     sides = ((own.src, data.src), (own.tgt, data.tgt))
     languages = [(primary_language(mine), primary_language(wanted)) for mine, wanted in sides]
     # Names of another kind (eng or english for en) may well be the same language; of one kind, they are not.

@@ -29,8 +29,6 @@ Source = str | bytes | Path | npt.NDArray[np.float32]
 FONT = "font.ttf"
 STATISTICS = "features.json"
 MAX_CHANNELS = 100_000
-# Share of drawn training rows whose size is drawn too.
-OTHER_SIZES = 0.5
 
 
 class Input(Protocol):
@@ -49,6 +47,10 @@ class Input(Protocol):
     def length(self, values: Values) -> int:
         """Tokens that the encoder will read."""
 
+    @property
+    def most_per_token(self) -> int:
+        """Target tokens that a token of the source may become, at most; twenty more are always allowed."""
+
     def pad(self, rows: Sequence[Values], rng: np.random.Generator | None = None) -> tuple[Tensor, Tensor]:
         """A batch.
 
@@ -61,8 +63,8 @@ class Input(Protocol):
     def embedding(self, d_model: int) -> nn.Module | None:
         """The model's front end, with fresh weights: src → (B, S, D); None where src is token ids."""
 
-    def doubts(self, source: Source) -> list[str]:
-        """What a reader of the translation should know of this source."""
+    def doubts(self, text: str) -> list[str]:
+        """What a reader of this text's translation should know."""
 
     def save(self, path: Path) -> None:
         """Write what `load` needs into a model folder."""
@@ -81,6 +83,8 @@ class TextInput:
             bpe_dropout: for training; what it makes longer than max_length (EOS counted) stays as it was.
         """
         self.tokenizer, self.bpe_dropout, self.max_length = tokenizer, bpe_dropout, max_length
+
+    most_per_token = 2
 
     def arrow_type(self, is_text: bool) -> str:
         return "int32"
@@ -106,7 +110,7 @@ class TextInput:
     def embedding(self, d_model: int) -> nn.Module | None:
         return None
 
-    def doubts(self, source: Source) -> list[str]:
+    def doubts(self, text: str) -> list[str]:
         return []
 
     def save(self, path: Path) -> None:
@@ -127,6 +131,9 @@ class PictureInput:
     def __init__(self, config: SourceConfig, font: bytes, max_length: int) -> None:
         self.config, self.font, self.max_length = config, font, max_length
         self.renderer = render.Renderer(font, config.strip_height)
+        self.large_renderer = render.Renderer(font, 2 * config.strip_height)
+
+    most_per_token = 8  # a patch holds a word or more
 
     def arrow_type(self, is_text: bool) -> str:
         return "int32" if is_text else "uint8"
@@ -147,39 +154,46 @@ class PictureInput:
         return render.align_words(strip, gap, self.config.patch_stride) if gap else strip
 
     def length(self, values: Values) -> int:
-        return num_patches(self.strip(values).shape[1], self.config.patch_width, self.config.patch_stride)
+        return self._num_patches(self.strip(values))
 
-    def strip(self, values: Values, size_change: int = 0) -> render.Strip:
+    def strip(self, values: Values) -> render.Strip:
         """The picture (H, W) of what is stored, uint8, 255 for ink, its words where patches begin."""
         if values.dtype == np.int32:
-            text = values.tobytes().decode("utf-32-le")
-            return self._aligned(self.renderer.strip(text, self.config.font_size + size_change))
+            return self._aligned(self.renderer.strip(_text_of(values), self.config.font_size))
         return values.astype(np.uint8, copy=False).reshape(self.config.strip_height, -1)
 
+    def _varied(self, values: Values, rng: np.random.Generator) -> render.Strip:
+        """The same for training, where a part of the text looks as a picture from elsewhere might."""
+        config = self.config
+        if values.dtype != np.int32 or rng.random() >= config.varied_share:
+            return self.strip(values)
+        size = config.font_size + int(rng.integers(-config.font_size_range, config.font_size_range + 1))
+        if rng.random() < 0.5:
+            drawn = self.renderer.strip(_text_of(values), size)
+        else:
+            drawn = render.halved(self.large_renderer.strip(_text_of(values), 2 * size))
+        strip = self._aligned(render.moved_down(drawn, int(rng.integers(-1, 2))))
+        # Learned positions have an end.
+        return strip if self._num_patches(strip) <= self.max_length else self.strip(values)
+
+    def _num_patches(self, strip: render.Strip) -> int:
+        return num_patches(strip.shape[1], self.config.patch_width, self.config.patch_stride)
+
     def pad(self, rows: Sequence[Values], rng: np.random.Generator | None = None) -> tuple[Tensor, Tensor]:
-        most, changes = self.config.font_size_range, np.zeros(len(rows), int)
-        if rng is not None:  # most often in the size that is read later: that should be learned best
-            changes = rng.integers(-most, most + 1, len(rows)) * (rng.random(len(rows)) < OTHER_SIZES)
-        strips = [self.strip(values, int(change)) for values, change in zip(rows, changes, strict=True)]
-        width, stride = self.config.patch_width, self.config.patch_stride
-        lengths = [num_patches(strip.shape[1], width, stride) for strip in strips]
-        for i, length in enumerate(lengths):
-            if length > self.max_length and changes[i] > 0:  # learned positions have an end
-                strips[i] = self.strip(rows[i])
-                lengths[i] = num_patches(strips[i].shape[1], width, stride)
-        # Wide enough for the last patch of each: beyond its own strip there is background in any batch.
+        strips = [self.strip(values) if rng is None else self._varied(values, rng) for values in rows]
+        # Beyond its own strip there is background for the last patch of each, in any batch.
         src = np.zeros((len(strips), self.config.strip_height, max(s.shape[1] for s in strips)), np.uint8)
         for padded, strip in zip(src, strips, strict=True):
             padded[:, : strip.shape[1]] = strip
-        return torch.from_numpy(src), _mask(lengths)
+        return torch.from_numpy(src), _mask([self._num_patches(strip) for strip in strips])
 
     def embedding(self, d_model: int) -> nn.Module | None:
         config = self.config
         return StripEmbedding(d_model, config.strip_height, config.patch_width, config.patch_stride)
 
-    def doubts(self, source: Source) -> list[str]:
-        missing = self.renderer.missing(source) if isinstance(source, str) else []
-        return [f"the font cannot draw {' '.join(missing)}"] if missing else []
+    def doubts(self, text: str) -> list[str]:
+        missing = self.renderer.missing(text)
+        return [f"the font cannot draw some characters: {' '.join(missing)}"] if missing else []
 
     def save(self, path: Path) -> None:
         runtime.write_atomic(path / FONT, self.font)
@@ -194,7 +208,8 @@ class PictureInput:
             config.font_size,
             config.gap_pixels,
         )
-        return f"image {sizes} {hashlib.blake2b(self.font, digest_size=16).hexdigest()}"
+        drawn_by = render.PILLOW  # its glyphs, and so the lengths, may differ from another release's
+        return f"image {sizes} {drawn_by} {hashlib.blake2b(self.font, digest_size=16).hexdigest()}"
 
 
 class FeatureInput:
@@ -227,10 +242,13 @@ class FeatureInput:
             squares += (centred**2).sum(0)
         mean = total / count
         std = np.sqrt(np.maximum(squares / count - mean**2, 0))
-        # A channel that never changes tells nothing; it becomes zero.
-        is_constant = std <= 1e-6 * np.maximum(1, np.abs(shift))
-        std[is_constant] = 1
+        if len(mean) > MAX_CHANNELS:
+            raise ValueError(f"features have {len(mean):,} channels; at most {MAX_CHANNELS:,} are allowed")
+        # A channel that never changes tells nothing; it becomes zero. Float32 holds no finer changes.
+        std[std <= np.maximum(1e-6 * np.abs(mean + shift), np.finfo(np.float32).tiny)] = 1
         return cls(stride, (mean + shift).astype(np.float32), std.astype(np.float32))
+
+    most_per_token = 8  # a frame may stand for more than a sound
 
     def arrow_type(self, is_text: bool) -> str:
         return "float32"
@@ -275,7 +293,7 @@ class FeatureInput:
     def embedding(self, d_model: int) -> nn.Module | None:
         return FrameEmbedding(d_model, len(self.mean), self.stride)
 
-    def doubts(self, source: Source) -> list[str]:
+    def doubts(self, text: str) -> list[str]:
         return []
 
     def save(self, path: Path) -> None:
@@ -369,6 +387,10 @@ def _mask(lengths: Sequence[int] | npt.NDArray[np.int64]) -> Tensor:
     return (torch.arange(int(real.max())) < real[:, None])[:, None, None, :]
 
 
+def _text_of(values: Values) -> str:
+    return values.tobytes().decode("utf-32-le")
+
+
 def _texts(sources: Sequence[Source]) -> list[str]:
     for source in sources:
         if not isinstance(source, str):
@@ -377,7 +399,7 @@ def _texts(sources: Sequence[Source]) -> list[str]:
     return cast(list[str], list(sources))
 
 
-def _read(source: bytes | str | Path, wanted: str) -> tuple[bytes, str]:
+def _read(source: bytes | Path, wanted: str) -> tuple[bytes, str]:
     """Content and name of a file, or of bytes that were one."""
     if isinstance(source, bytes):
         return source, wanted

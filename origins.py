@@ -140,7 +140,7 @@ def _folder(path: Path, config: DataConfig) -> dict[str, Reader]:
     splits = {split: files for split, files in found.items() if files}
     if not splits or any(f.suffix.lower() not in readers.SUFFIXES for fs in splits.values() for f in fs):
         # Pictures or arrays beside the files that name them mislead `datasets`.
-        splits = {} if config.source == "text" else _splits_by_name(path)
+        splits = {} if config.source == "text" or config.dataset_config else _splits_by_name(path)
     if not splits:
         raise ValueError(f"--dataset {path} {problem}; give the file itself")
     return _files(name_splits(splits), config)

@@ -5,6 +5,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -28,16 +29,12 @@ def draw_attention(
     Args:
         source: S tokens as `Tokenizer.pieces` gives them. target: T tokens, likewise.
         weights: (T, S), between 0 and 1.
-        signal: what the source tokens were cut from, (rows, columns), drawn above the grid: a strip of text with
-            its ink positive, or features with the first channel at the bottom.
+        signal: what the source tokens were cut from, (rows, columns), drawn above the grid: a strip of text, uint8,
+            255 for ink, or features, float32, the first channel at the bottom.
         step: columns of `signal` from one source token to the next.
     """
     if signal is not None:
         return _draw_below(signal, step, target, weights)
-    # matplotlib takes half a second to import. No pyplot: it keeps every figure alive and wants a display.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     T, S = weights.shape
     if (len(target), len(source)) != (T, S):
         raise ValueError(
@@ -51,8 +48,7 @@ def draw_attention(
     right, bottom = max(0.95, 3.6 - S * cell), 0.2
     width, height = left + S * cell + right, top + T * cell + bottom
 
-    figure = Figure((width, height), dpi=min(160, MAX_PIXELS / max(width, height)), facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = _sheet(width, height, "each target token (row) in % of the source (columns)")
     axes = figure.add_axes((left / width, bottom / height, S * cell / width, T * cell / height))
     image = axes.imshow(weights.float().numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
 
@@ -73,11 +69,6 @@ def draw_attention(
         percent = f"{100 * values[column]:.0f}"
         axes.text(column, row, percent, ha="center", va="center", color=ink, fontsize=size - 3)
 
-    figure.text(
-        0.15 / width, 1 - 0.15 / height, "Cross-attention", va="top", color=INK, fontsize=13, weight="bold"
-    )
-    caption = "each target token (row) in % of the source (columns)"
-    figure.text(0.15 / width, 1 - 0.42 / height, caption, va="top", color=QUIET, fontsize=8.5)
     axes.set_xlabel("source", color=QUIET, fontsize=9)
     axes.set_ylabel("target", color=QUIET, fontsize=9)
     bar_height = min(T * cell, 3.0)
@@ -95,20 +86,16 @@ def draw_attention(
 
 def _draw_below(signal: Tensor, step: int, target: Sequence[str], weights: Tensor) -> "Figure":
     """The signal with the borders of its tokens, and under it the weights, column below column."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     (T, S), (height, columns) = weights.shape, signal.shape
     rows = _labels(target)
-    is_strip = bool((signal >= 0).all())
+    is_strip = signal.dtype == torch.uint8
     end = max(columns, S * step)
     left, right, top, gap, bottom = 0.5 + 0.09 * max(map(len, rows)), 0.3, 0.75, 0.12, 0.45
     inner = min(14.0, max(5.0, 0.26 * S))
     above = inner * height / end if is_strip else 1.6
     below = 0.24 * T
     width, total = left + inner + right, top + above + gap + below + bottom
-    figure = Figure((width, total), dpi=min(160, MAX_PIXELS / max(width, total)), facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = _sheet(width, total, "each target token (row) over the source (columns); darker is more")
     place = (left / width, (bottom + below + gap) / total, inner / width, above / total)
     upper = figure.add_axes(place, xlim=(0, end), yticks=[])
     lower = figure.add_axes((left / width, bottom / total, inner / width, below / total), xlim=(0, end))
@@ -134,11 +121,20 @@ def _draw_below(signal: Tensor, step: int, target: Sequence[str], weights: Tenso
     for axes in (upper, lower):
         for spine in axes.spines.values():
             spine.set_color(LINE)
-    figure.text(
-        0.15 / width, 1 - 0.15 / total, "Cross-attention", va="top", color=INK, fontsize=13, weight="bold"
-    )
-    caption = "each target token (row) over the source (columns); darker is more"
-    figure.text(0.15 / width, 1 - 0.42 / total, caption, va="top", color=QUIET, fontsize=8.5)
+    return figure
+
+
+def _sheet(width: float, height: float, caption: str) -> "Figure":
+    """An empty figure of this size in inches, with its title."""
+    # matplotlib takes half a second to import. No pyplot: it keeps every figure alive and wants a display.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure((width, height), dpi=min(160, MAX_PIXELS / max(width, height)), facecolor="white")
+    FigureCanvasAgg(figure)
+    left, top = 0.15 / width, 1 - 0.15 / height
+    figure.text(left, top, "Cross-attention", va="top", color=INK, fontsize=13, weight="bold")
+    figure.text(left, top - 0.27 / height, caption, va="top", color=QUIET, fontsize=8.5)
     return figure
 
 

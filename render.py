@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import PIL
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 from PIL.PngImagePlugin import PngInfo
 
@@ -22,8 +23,11 @@ FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
 ALLOWED = "allowed: PNG, JPEG, GIF, BMP, TIFF, WebP"
 # A few kilobytes can claim to be gigabytes of pixels.
 MAX_PIXELS, MAX_WIDTH = 50_000_000, 100_000
-# Less contrast than this (of 255) on white, and the transparent picture was drawn for a dark ground.
+# Less contrast than this (of 255) is nothing that could be read.
 FAINT = 32
+# Less ink than this is none: what scaling and JPEG leave between words.
+NOISE = 24
+PILLOW = PIL.__version__
 # A note in the pictures of `png`, so that even a strip full of ink is read back as it was.
 INK_KEY, DARK_INK = "Ink", "dark"
 
@@ -183,9 +187,9 @@ def picture_strip(data: bytes, height: int, where: str) -> Strip:
     """Read a picture of one line of text.
 
     The first frame counts, turned as its EXIF orientation says; what is transparent is white, or black where
-    nothing could be seen on white. The middle value of the outermost pixels is the ground: dark ink on a light
-    ground and light ink on a dark one give the same strip. Contrast stays as it is. Pixels of a picture that has
-    the height already stay exactly as they are; another is scaled, keeping the ratio of its sides.
+    nothing could be seen on white. The middle value of the outermost pixels is the ground, which becomes 0: dark ink
+    on a light ground and light ink on a dark one give the same strip. The darkest ink becomes 255. Another height is
+    scaled, keeping the ratio of the sides. A strip that `png` has written comes back exactly.
 
     Args:
         data: content of a PNG, JPEG, GIF, BMP, TIFF or WebP file.
@@ -215,7 +219,13 @@ def picture_strip(data: bytes, height: int, where: str) -> Strip:
             f" {MAX_WIDTH:,}; give one line of text, cut into several pictures"
         )
     border = np.concatenate((grey[0], grey[-1], grey[:, 0], grey[:, -1]))
-    strip = 255 - grey if is_ours or np.median(border) >= 128 else grey
+    if is_ours:
+        strip = 255 - grey
+    else:
+        ground = int(np.median(border))
+        strip = _stretched(
+            ground - grey.astype(np.int16) if ground >= 128 else grey.astype(np.int16) - ground
+        )
     if rows != height:
         scaled = Image.fromarray(strip).resize((width, height), Image.Resampling.LANCZOS)
         strip = np.asarray(scaled)
@@ -226,14 +236,14 @@ def align_words(strip: Strip, gap: int, step: int) -> Strip:
     """Move words so that each begins where a patch does: the same word is then the same patches anywhere.
 
     Args:
-        gap: columns without ink that part two words, at least 1.
+        gap: columns with next to no ink that part two words, at least 1.
         step: columns from patch to patch.
     Returns:
         (height, width), without columns before the first word and after the last. At least `gap` columns stay
         between words, so that aligning once more changes nothing. A strip without ink is one column.
-    Source: structured rendering, Lotz et al. 2023, arXiv:2311.00522; here by the ink, so for any picture.
+    Source: structured rendering, Lotz et al. 2023, arXiv:2311.00522; here by the ink, so for pictures too.
     """
-    inked = np.flatnonzero(strip.any(0))
+    inked = np.flatnonzero((strip > NOISE).any(0))
     if not len(inked):
         return strip[:, :1].copy()
     breaks = np.flatnonzero(np.diff(inked) > gap)
@@ -244,6 +254,22 @@ def align_words(strip: Strip, gap: int, step: int) -> Strip:
     for start, first, last in zip(starts, firsts.tolist(), lasts.tolist(), strict=False):
         aligned[:, start : start + last + 1 - first] = strip[:, first : last + 1]
     return aligned
+
+
+def halved(strip: Strip) -> Strip:
+    """Half as high and wide, each pixel the mean of four: how a larger picture arrives."""
+    rows, columns = strip.shape
+    padded = np.pad(strip, ((0, rows % 2), (0, columns % 2))).astype(np.uint16)
+    sums = padded[::2, ::2] + padded[1::2, ::2] + padded[::2, 1::2] + padded[1::2, 1::2]
+    return (sums // 4).astype(np.uint8)
+
+
+def moved_down(strip: Strip, rows: int) -> Strip:
+    """Moved down by some rows, up if negative; what leaves the strip is lost."""
+    moved = np.zeros_like(strip)
+    height = len(strip)
+    moved[max(0, rows) : height + min(0, rows)] = strip[max(0, -rows) : height - max(0, rows)]
+    return moved
 
 
 def png(strip: Strip) -> bytes:
@@ -298,6 +324,12 @@ def _grey(image: Image.Image) -> Strip:
         on_white = _flattened(image, 255)
         return on_white if np.ptp(on_white) >= FAINT else _flattened(image, 0)
     return np.asarray(image.convert("L"))
+
+
+def _stretched(ink: npt.NDArray[np.int16]) -> Strip:
+    """Ink from 0 for what is no darker than the ground to 255 for the darkest; faint ink stays as it is."""
+    darkest = int(ink.max())
+    return (ink.clip(0) * (255 / darkest if darkest >= FAINT else 1)).round().astype(np.uint8)
 
 
 def _flattened(image: Image.Image, ground: int) -> Strip:

@@ -7,6 +7,8 @@ Shapes as there, and C channels, N patches or instances, Q queries, p patch side
 A row that may attend to nothing gives finite outputs and gradients.
 """
 
+from collections.abc import Iterable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -312,6 +314,7 @@ class PatchEmbedding(nn.Module):
         self.projection = nn.Linear(in_channels * self.patch_size[0] * self.patch_size[1], embed_dim)
 
     def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) → (B, N, D)."""
         if x.dim() != 4 or x.size(1) != self.in_channels:
             raise ValueError(f"pictures must be (B, {self.in_channels}, H, W), got {tuple(x.shape)}")
         for name, size, patch, stride in zip(
@@ -341,9 +344,9 @@ class StripEmbedding(nn.Module):
     S = num_patches(W, patch_width, stride); background is added on the right until the last patch is whole. A strip's
     patches are the same alone and padded with background in a batch.
 
-    A patch is described by its principal components, each with unit variance, which `fit` takes from the training
-    rows and nothing changes after that; then come two linear maps with a GELU between, and a normalisation. Learned
-    from the raw pixels instead, words take several times as long to be told apart: docs/log.md.
+    A patch is described by its principal components, scaled to unit variance but for the weakest, which `fit` takes
+    from training rows and nothing changes after that; then come two linear maps with a GELU between, and a
+    normalisation. Learned from the raw pixels instead, words take several times as long to be told apart: docs/log.md.
 
     Args:
         patch_width, stride: in pixels; a stride below the width overlaps.
@@ -371,11 +374,18 @@ class StripEmbedding(nn.Module):
         return self.norm(self.linear_2(F.gelu(self.linear_1(components))))
 
     @torch.no_grad()
-    def fit(self, x: Tensor, mask: Tensor) -> None:
-        """Take the components from strips x (B, height, W); patches count where mask (B, 1, 1, S) is True."""
-        patches = self.patches.cut(self._ink(x))[mask[:, 0, 0]].double()  # (n, height·patch_width)
-        mean = patches.mean(0)
-        variances, directions = torch.linalg.eigh((patches - mean).T @ (patches - mean) / len(patches))
+    def fit(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Take the components from batches of strips (B, height, W) with their masks (B, 1, 1, S), True = counts."""
+        count, total, products = 0, torch.zeros(()), torch.zeros(())
+        for x, mask in batches:
+            patches = self.patches.cut(self._ink(x))[mask[:, 0, 0]].double()  # (n, height·patch_width)
+            count, total, products = (
+                count + len(patches),
+                total + patches.sum(0),
+                products + patches.T @ patches,
+            )
+        mean = total / count
+        variances, directions = torch.linalg.eigh(products / count - mean.outer(mean))
         num_components = self.patches.projection.out_features
         variances, directions = variances[-num_components:].clamp(min=0), directions[:, -num_components:]
         weight = (directions / (variances + RIDGE * variances[-1] + 1e-12).sqrt()).T

@@ -22,7 +22,7 @@ import runtime
 from checkpoint import TrainState
 from config import Config, DecodeConfig, TrainConfig, num_micro_batches, parse_args, recipe
 from corpus import Splits, read_splits, texts
-from dataset import Batch, BatchSampler, encode_split
+from dataset import Batch, BatchSampler, check_sources, encode_split
 from inputs import Input, TextInput
 from learner import Learner
 from reporting import USES, Reporter, write_card
@@ -301,7 +301,7 @@ def main(args: list[str] | None = None) -> None:
     cmd = parse_args(TrainCommand, args=args, description=DESCRIPTION)
     device, workers = runtime.device(cmd.run.device), runtime.start(cmd.run.threads)
     cmd, splits, path = prepare_run(cmd, args, workers)
-    accumulate = num_micro_batches(cmd.train, workers, device.type != "cpu")
+    accumulate = num_micro_batches(cmd, workers, device.type != "cpu")
     config = Config(cmd.data, cmd.model, replace(cmd.train, accumulate=accumulate), cmd.source)
     if config.train.patience is None and config.train.max_minutes is None and config.train.max_steps is None:
         raise ValueError("--patience None never ends without --max-minutes or --max-steps; give one of them")
@@ -309,11 +309,14 @@ def main(args: list[str] | None = None) -> None:
     tokenizer, source = _make_sides(config, splits["train"], path if cmd.run.resume else None)
     rows = encode_split(splits["train"], tokenizer, config.data.max_length, splits.report, source=source)
     print(splits.report)
+    longest = config.data.max_length if config.model.positions == "learned" else None
+    for split in splits.keys() - {"train"}:
+        check_sources(splits[split], source, split, longest)
     sampler = make_sampler(rows, tokenizer, source, config)
     model = checkpoint.build(config, tokenizer.vocab_size, source)
-    if isinstance(model.src_embed, StripEmbedding):
-        fitted = source.pad(sampler.sources(FITTED_ROWS), np.random.default_rng(config.train.seed))
-        model.src_embed.fit(*fitted)
+    if isinstance(model.src_embed, StripEmbedding) and not checkpoint.checkpoints(path):
+        rng, values = np.random.default_rng(config.train.seed), sampler.sources(FITTED_ROWS)
+        model.src_embed.fit(source.pad(values[i : i + 64], rng) for i in range(0, len(values), 64))
     learner, state = Learner(model, config.train, device, workers), TrainState()
     if checkpoint.checkpoints(path):
         state, tensors = checkpoint.load_state(path)
@@ -368,7 +371,8 @@ def score_tests(translator: Translator, splits: Splits, tgt: str) -> dict[str, l
     scores: dict[str, list[Score]] = {}
     for split in (name for name in splits if name not in ("train", "validation")):
         rows = splits[split]
-        hypotheses = [t.text for t in translator.translate(list(rows["src"]))]
+        parts = (batch["src"] for batch in rows.select_columns("src").iter(5_000))
+        hypotheses = [t.text for part in parts for t in translator.translate(part)]
         scores[split] = score(hypotheses, list(rows["tgt"]), tgt=tgt)
         for s in scores[split]:
             print(f"{split}: {s.name} {s.value:.2f} [{s.low:.2f}, {s.high:.2f}]  {s.signature}")

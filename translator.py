@@ -70,7 +70,7 @@ class Attention(NamedTuple):
     weights: Tensor
     """(T, S), float32, rows sum to 1; mean over the heads of one layer."""
     signal: Tensor | None = None
-    """What patches or frames were cut from: a strip (height, width) or features (channels, frames), float32."""
+    """What patches or frames were cut from: a strip (height, width), uint8, or features (channels, frames), float32."""
     step: int = 1
     """Columns of `signal` from one source token to the next."""
 
@@ -199,7 +199,7 @@ class Translator:
         pieces = self.tokenizer.pieces
         match self.source:
             case PictureInput():
-                signal = torch.from_numpy(self.source.strip(values)) / 255
+                signal = torch.from_numpy(self.source.strip(values))
                 step = self.source.config.patch_stride
             case FeatureInput():
                 signal, step = torch.from_numpy(self.source.normalised(values)).T, self.source.stride
@@ -309,7 +309,7 @@ class Translator:
         src, src_mask = self._batch(batch)
         learned = self.model.tgt_pos.table
         longest = None if learned is None else len(learned)
-        bounds = [2 * self.source.length(values) + 20 for values in batch]
+        bounds = [self.source.most_per_token * self.source.length(values) + 20 for values in batch]
         return search(
             self.model,
             src,

@@ -5,14 +5,16 @@ import json
 import os
 import pickle
 import shutil
+from dataclasses import replace
 
 import pytest
 import safetensors.torch
 import torch
 
 import checkpoint
+import inputs
 from checkpoint import TrainState
-from config import Config, DataConfig, ModelConfig
+from config import Config, DataConfig, ModelConfig, SourceConfig
 from inputs import TextInput
 from tokenizer import Tokenizer
 
@@ -196,3 +198,26 @@ def test_a_damaged_checkpoint_is_skipped_with_a_warning(tmp_path, capsys):
 def test_nothing_to_resume_from_is_one_line(tmp_path):
     with pytest.raises(FileNotFoundError, match="has no checkpoint to resume from"):
         checkpoint.load_state(tmp_path)
+
+
+def test_a_folder_of_format_1_loads_as_one_of_text(damaged):
+    record = json.loads((damaged / "config.json").read_text())
+    record["format_version"] = 1
+    del record["config"]["source"], record["config"]["data"]["source"]
+    (damaged / "config.json").write_text(json.dumps(record))
+    assert checkpoint.load(damaged, CPU).config == CONFIG
+
+
+def test_weights_of_another_front_end_than_the_config_says_are_refused_before_it_is_built(tmp_path):
+    settings = SourceConfig(patch_width=8)
+    config = replace(CONFIG, data=replace(CONFIG.data, source="image"), source=settings)
+    tokenizer = Tokenizer.train(["a small text"], 270)
+    source = inputs.create(config, tokenizer, [])
+    checkpoint.create(tmp_path, config, tokenizer, source, "abc")
+    checkpoint.save_weights(tmp_path, checkpoint.build(config, tokenizer.vocab_size, source))
+    assert checkpoint.load(tmp_path, CPU).config == config
+    record = json.loads((tmp_path / "config.json").read_text())
+    record["config"]["source"]["patch_width"] = 12
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=r"does not fit its config.json: src_embed\.patches.* expected"):
+        checkpoint.load(tmp_path, CPU)

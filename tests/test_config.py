@@ -140,10 +140,22 @@ def test_the_budget_chooses_the_schedule():
 
 def test_micro_batches_follow_the_threads_on_a_cpu_and_stay_large():
     train = TrainConfig(batch_tokens=2_048)
-    assert [num_micro_batches(train, n, False) for n in (1, 2, 64)] == [1, 2, 4]
-    assert num_micro_batches(train, 8, True) == 1
-    assert num_micro_batches(TrainConfig(batch_tokens=1), 8, False) == 1
-    assert num_micro_batches(TrainConfig(accumulate=3), 8, True) == 3
+    config = Config(train=train)
+    assert [num_micro_batches(config, n, False) for n in (1, 2, 64)] == [1, 2, 4]
+    assert num_micro_batches(config, 8, True) == 1
+    assert num_micro_batches(Config(train=TrainConfig(batch_tokens=1)), 8, False) == 1
+    assert num_micro_batches(Config(train=TrainConfig(accumulate=3)), 8, True) == 3
+
+
+def test_features_have_smaller_steps_and_micro_batches_than_text():
+    text, features = Config(DataConfig("x.jsonl")), Config(DataConfig("x.jsonl", source="features"))
+    tokens = [recipe(config, 20_000, 2, False)[0].train.batch_tokens for config in (text, features)]
+    assert tokens[1] == tokens[0] // 2
+    train = TrainConfig(batch_tokens=768)
+    assert [num_micro_batches(replace(config, train=train), 2, False) for config in (text, features)] == [
+        1,
+        2,
+    ]
 
 
 def test_the_warm_up_of_a_short_run_is_shorter():

@@ -1,5 +1,6 @@
 """Rows to ids to batches: shift, padding and masks, order, and what is left out."""
 
+import io
 import os
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 import dataset
 from corpus import Report, SplitReport
-from dataset import Batch, BatchSampler, causal_mask, encode_split, pad_source
+from dataset import Batch, BatchSampler, causal_mask, check_sources, encode_split
+from inputs import FeatureInput, pad_source
 from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 
 IDS = st.lists(st.integers(3, 20), max_size=7)
@@ -337,3 +339,51 @@ def test_importing_dataset_does_not_import_datasets():
     code = "import sys, dataset; assert not {'datasets', 'pyarrow', 'pandas'} & set(sys.modules)"
     root = Path(dataset.__file__).parent
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
+
+
+# ---- sources other than text
+
+
+def feature_rows(shapes, split="train"):
+    cells = []
+    for shape in shapes:
+        file = io.BytesIO()
+        np.save(file, np.ones(shape, np.float32))
+        cells.append(file.getvalue())
+    rows = {"src": cells, "tgt": ["a man"] * len(cells), "row": [*range(1, len(cells) + 1)]}
+    features = datasets.Features(
+        src=datasets.Value("large_binary"), tgt=datasets.Value("string"), row=datasets.Value("int64")
+    )
+    return datasets.Dataset.from_dict(rows, features=features)
+
+
+FEATURES = FeatureInput(2, np.zeros(3, np.float32), np.ones(3, np.float32))
+
+
+def test_frames_are_counted_as_tokens_and_fill_batches(tokenizer, tmp_path):
+    rows = feature_rows([(8, 3), (8, 3), (41, 3), (40, 3)])
+    report = Report(train=SplitReport(4))
+    encoded = encode_split(rows, tokenizer, 20, report, source=FEATURES)
+    assert encoded["src_length"][:] == [4, 4, 20]
+    assert report["train"].dropped == {"too long": (1, [3])}
+    # 10 target tokens allow 40 of the source: all but the last row fit together.
+    batches = list(BatchSampler(encoded, 4 * len(tokenizer.encode("a man")), 0, FEATURES).epoch(0))
+    assert sorted(batch.src.size(0) for batch in batches) == [3]
+    small = list(BatchSampler(encoded, 6, 0, FEATURES).epoch(0))
+    assert max(int(batch.src_mask.sum()) for batch in small) <= 24
+
+
+@pytest.mark.parametrize(
+    "shape, longest, message",
+    [
+        ((4, 5), None, "test, row 2: features: 4 × 5, but this model reads frames × 3"),
+        ((50, 3), 20, "test, row 2: 25 tokens, but --max-length is 20 and positions are learned; cut it"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_named_before_training(shape, longest, message):
+    rows = feature_rows([(4, 3), shape])
+    with pytest.raises(ValueError, match=message):
+        check_sources(rows, FEATURES, "test", longest)
+    if longest is None:
+        with pytest.raises(ValueError, match=message.replace("test", "train")):
+            encode_split(rows, Tokenizer.train(["a"], 260), 99, Report(), source=FEATURES)

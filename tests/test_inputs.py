@@ -130,9 +130,27 @@ def test_a_picture_is_read_from_a_path_too(tmp_path):
 def test_training_draws_in_several_sizes_and_translating_in_one():
     source = pictures(font_size=10, font_size_range=2)
     rows = source.encode(["a man on a bike"])
-    widths = {source.pad(rows, np.random.default_rng(i))[0].size(2) for i in range(30)}
+    widths = {source.pad(rows, np.random.default_rng(i))[0].size(2) for i in range(60)}
     assert len(widths) > 2
     assert {source.pad(rows)[0].size(2) for _ in range(3)} == {source.strip(rows[0]).shape[1]}
+
+
+def test_without_variation_training_draws_what_translating_does():
+    source = pictures(varied_share=0.0)
+    rows = source.encode(["a man on a bike"])
+    assert torch.equal(source.pad(rows, np.random.default_rng(0))[0], source.pad(rows)[0])
+
+
+def test_the_same_seed_varies_alike():
+    source, rows = pictures(varied_share=1.0), pictures().encode(["a man on a bike", "a man"])
+    one, two, other = (source.pad(rows, np.random.default_rng(i))[0] for i in (1, 1, 2))
+    assert torch.equal(one, two) and not torch.equal(one, other)
+
+
+def test_pictures_are_not_varied():
+    source = pictures(varied_share=1.0)
+    rows = source.encode([render.png(source.strip(source.encode(["a man"])[0]))])
+    assert torch.equal(source.pad(rows, np.random.default_rng(0))[0], source.pad(rows)[0])
 
 
 def test_a_larger_size_makes_no_row_longer_than_the_longest():
@@ -150,7 +168,7 @@ def test_patches_that_overlap_are_more():
 
 
 def test_characters_that_the_font_lacks_are_named():
-    assert pictures().doubts("a \U0001f9ff b") == ["the font cannot draw \U0001f9ff"]
+    assert pictures().doubts("a \U0001f9ff b") == ["the font cannot draw some characters: \U0001f9ff"]
     assert pictures().doubts("a é б") == []
 
 

@@ -166,7 +166,6 @@ def test_a_column_of_pictures_is_trained_on_and_scored(tmp_path):
 
 def test_several_pictures_are_translated_in_their_order(drawn, tmp_path):
     for i, text in enumerate(("one", "two two two two")):
-        Image.new("L", (40 + 60 * i, 30), 255).save(tmp_path / f"{i}.png")
         strip = render.Renderer(render.packaged_font(), 20).strip(text, 14)
         (tmp_path / f"{i}.png").write_bytes(render.png(strip))
     model = ["--model", drawn / "model", "--beam", 1]

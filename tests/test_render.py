@@ -326,9 +326,21 @@ def test_light_ink_on_a_dark_ground_gives_the_same_strip():
     assert same(read(saved(drawn(ground="black", ink="white"))), read(saved(drawn())))
 
 
-def test_coloured_ink_on_a_coloured_ground_is_high_in_the_strip():
+def test_coloured_ink_on_a_coloured_ground_goes_from_0_to_255():
     pixels = read(saved(drawn(ground="yellow", ink="navy")))
-    assert pixels.max() - int(pixels[0, 0]) > 150
+    assert (pixels.max(), pixels[0, 0]) == (255, 0)
+
+
+@pytest.mark.parametrize("ground, ink", [(240, 60), (30, 200)])
+def test_grey_ink_on_grey_paper_is_like_black_on_white(ground, ink):
+    grey = (ground + (ink - ground) * (strip("Hello") / 255)).round().astype(np.uint8)
+    got = read(saved(Image.fromarray(grey))).astype(int)
+    assert np.abs(got - strip("Hello")).max() <= 2
+
+
+def test_a_picture_of_next_to_no_contrast_is_not_blown_up():
+    noise = np.random.default_rng(0).integers(250, 256, (HEIGHT, 60), np.uint8)
+    assert read(saved(Image.fromarray(noise))).max() <= 5
 
 
 def test_the_ground_is_the_middle_of_the_border_not_of_the_picture():
@@ -545,3 +557,31 @@ def test_words_of_drawn_text_are_told_apart_and_letters_are_not(size):
     drawn = Renderer(render.packaged_font(), 16).strip(text, size)
     aligned = render.align_words(drawn, 3, 200)
     assert -(-aligned.shape[1] // 200) == len(text.split())
+
+
+@pytest.mark.parametrize("height", [16, 24, 32, 48, 64, 100])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+@pytest.mark.parametrize("ground", [255, 240, 20])
+def test_words_of_pictures_of_any_size_are_told_apart(height, kind, ground):
+    text = "My sister would like to buy a green dress."
+    ink = Renderer(render.packaged_font(), height).strip(text, height * 3 // 4)
+    grey = (ground + ((0 if ground > 128 else 255) - ground) * (ink / 255)).round().astype(np.uint8)
+    picture = saved(Image.fromarray(grey), kind, **({"quality": 85} if kind == "JPEG" else {}))
+    aligned = render.align_words(picture_strip(picture, 16, WHERE), 3, 200)
+    assert -(-aligned.shape[1] // 200) == len(text.split())
+
+
+@given(strip_=STRIPS)
+def test_half_a_strip_is_the_mean_of_fours(strip_):
+    half = render.halved(strip_)
+    assert half.shape == (-(-strip_.shape[0] // 2), -(-strip_.shape[1] // 2))
+    assert half[0, 0] == int(strip_[:2, :2].sum()) // 4
+
+
+@given(strip_=STRIPS, rows=st.integers(-3, 3))
+def test_a_moved_strip_keeps_what_stays_inside(strip_, rows):
+    moved = render.moved_down(strip_, rows)
+    for row, pixels in enumerate(moved):
+        from_row = row - rows
+        inside = 0 <= from_row < len(strip_)
+        assert np.array_equal(pixels, strip_[from_row] if inside else np.zeros_like(pixels))
