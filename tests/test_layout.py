@@ -87,3 +87,8 @@ def test_every_fault_that_users_of_other_systems_met_has_its_test():
     text = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
     marked = {int(number) for number in re.findall(r"# fault (\d+)", text)}
     assert marked == set(range(1, 25))
+
+
+@pytest.mark.parametrize("document", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+def test_no_document_waits_for_a_result(document):
+    assert not re.search("RESULT|TODO|TBD", (ROOT / document).read_text())
