@@ -133,7 +133,7 @@ class PictureInput:
         self.renderer = render.Renderer(font, config.strip_height)
         self.large_renderer = render.Renderer(font, 2 * config.strip_height)
 
-    most_per_token = 8  # a patch holds a word or more
+    most_per_token = 4  # a patch holds a word or more
 
     def arrow_type(self, is_text: bool) -> str:
         return "int32" if is_text else "uint8"

@@ -25,6 +25,7 @@ from corpus import Splits, read_splits, texts
 from dataset import Batch, BatchSampler, check_sources, encode_split
 from inputs import Input, TextInput
 from learner import Learner
+from render import read_font
 from reporting import USES, Reporter, write_card
 from scores import Score, quick_score, score
 from sources import StripEmbedding
@@ -246,6 +247,8 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
         raise ValueError(f"{out} holds an unfinished run; {advice}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} is there already and is not empty; choose another folder: --out DIR")
+    if cmd.source.font is not None:
+        read_font(Path(cmd.source.font))  # before the corpus is read rather than after
     splits = read_splits(cmd.data)
     has_accelerator = runtime.device(cmd.run.device).type != "cpu"
     chosen, reason = recipe(cmd, len(splits["train"]), workers, has_accelerator)
