@@ -25,6 +25,9 @@ USES = {
 }
 
 
+READS = {"text": "Reads text", "image": "Reads text as pictures", "features": "Reads sequences of features"}
+
+
 class Reporter:
     """Writes the progress of one run; after a resume it goes on where the checkpoint stood."""
 
@@ -127,7 +130,7 @@ def write_card(
         f"Trained on `{data.dataset}`: {num_pairs:,} sentence pairs, {state.target_tokens:,} target tokens "
         f"seen in {state.step:,} steps, {_clock(state.elapsed_s)} on {_hardware()}.",
         "",
-        f"Reads {data.source}. Transformer with {model.num_layers} encoder and {model.num_decoder_layers} decoder "
+        f"{READS[data.source]}. Transformer with {model.num_layers} encoder and {model.num_decoder_layers} decoder "
         f"layers, width {model.d_model}, {model.num_heads} heads, feed-forward {model.d_ff}; {num_parameters:,} "
         f"parameters; weights of step {state.best_step:,} (validation BLEU {state.best_score:.2f}) in `{WEIGHTS}`.",
         "",

@@ -42,7 +42,8 @@ class TranslateConfig:
     input: Path | None = None
     """File to translate, UTF-8, line by line."""
     image: tuple[Path, ...] = ()
-    """Pictures to translate, with a model that was trained with --source image."""
+    """Pictures to translate, each of one line of text that fills its height like a line of print (the size of the
+    letters is about 3/4 of it), with a model that was trained with --source image."""
     features: tuple[Path, ...] = ()
     """.npy files (frames × channels) to translate, with a model that was trained with --source features."""
     output: Path | None = None
@@ -149,7 +150,8 @@ def _check_kind(config: TranslateConfig, path: Path, source: str) -> None:
     if given == source or (given == "text" and source == "image"):  # sentences are drawn
         return
     wanted = {"text": "sentences", "image": "sentences or --image FILE", "features": "--features FILE"}
-    raise ValueError(f"{path} does not read {given}; give it {wanted[source]}")
+    what = "pictures" if given == "image" else given
+    raise ValueError(f"{path} does not read {what}; give it {wanted[source]}")
 
 
 def _arguments(words: Sequence[str | Path], unit: str) -> list[Line]:

@@ -224,6 +224,8 @@ class Translator:
                     " positions; cut it, or train with a larger --max-length"
                 )
             warnings.append(f"{length} tokens, but the model was trained on at most {self.max_length}")
+        if not values.any():
+            warnings.append("nothing is to be seen in it; what follows is made up")
         encoded[number] = values
         yield Part(_name(source, number), number)
 

@@ -271,3 +271,9 @@ def test_a_mistake_in_the_flags_of_train_is_one_line_and_exit_code_2(args, messa
     assert done.returncode == 2 and message in done.stderr, done.stderr
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_of_nothing_is_translated_with_a_warning(drawn, tmp_path):
+    Image.new("L", (60, 20), 255).save(tmp_path / "blank.png")
+    done = command("translate.py", "--model", drawn / "model", "--image", "blank.png", cwd=tmp_path)
+    assert done.returncode == 0 and "file 1: nothing is to be seen in it" in done.stderr
