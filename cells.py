@@ -54,6 +54,29 @@ def picture_or_text(cells: Iterable[object], where: str) -> Kind:
     return "picture" if True in examples else "text"
 
 
+def require_sentences(cells: Iterable[object], where: str) -> None:
+    """See that a column for `--source text` does not name files instead.
+
+    Args:
+        cells: of the training rows; the first 1,000 are looked at, or fewer: up to the first that is no such path.
+    Raises:
+        ValueError: they are paths of pictures or of .npy files, all of them; the advice is the --source to take.
+    """
+    first: object = None
+    for cell in islice(cells, readers.PEEK):
+        if cell is None or not str(cell).strip():
+            continue
+        if not _has_suffix(cell, (*PICTURE_SUFFIXES, ".npy")):
+            return
+        first = cell if first is None else first
+    if first is not None:
+        source = "features" if _has_suffix(first, (".npy",)) else "image"
+        raise ValueError(
+            f"{where}: the source column holds paths and no sentences, the first {first!r:.80}; read the files"
+            f" that they name with --source {source}"
+        )
+
+
 def named_file(cell: object, folder: Path) -> Path | None:
     """The file that a cell names, from `folder` on; None where the cell holds what is meant, or nothing."""
     if isinstance(cell, Mapping) and cell.get("bytes") is None:
@@ -72,6 +95,16 @@ def stamp(path: Path) -> str:
     return f"{found.st_size}-{found.st_mtime_ns}-{found.st_ctime_ns} {path}"
 
 
+def as_text(record: Mapping[str, object], field: readers.Field, where: str) -> str | None:
+    """`readers.as_text` of a source side; an array or a picture is refused with the --source that reads it."""
+    try:
+        return readers.as_text(record, field, where)
+    except ValueError as error:
+        if isinstance(readers.cell_of(record, field), str):
+            raise
+        raise ValueError(f"{error}; --source features reads arrays, --source image pictures") from None
+
+
 def as_source(
     record: Mapping[str, object], field: readers.Field, kind: Kind, where: str, folder: Path
 ) -> str | bytes | None:
@@ -87,7 +120,7 @@ def as_source(
         ValueError, FileNotFoundError: something else; the place and the field are in the message.
     """
     if kind == "text":
-        return readers.as_text(record, field, where) if record else ""
+        return as_text(record, field, where) if record else ""
     cell, where = readers.cell_of(record, field), f"{where}: {'.'.join(field)}"
     if not record or (isinstance(cell, str) and not cell.strip()):
         return b""

@@ -7,6 +7,7 @@ import json
 import platform
 import shutil
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +17,9 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-import inputs
 import runtime
 from config import Config, Json, SourceConfig, from_json, to_json
-from inputs import Input
+from inputs import STATISTICS, FeatureInput, Input, Source, TextInput
 from model import Transformer, build_transformer
 from tokenizer import Tokenizer
 
@@ -36,6 +36,48 @@ class LoadedModel(NamedTuple):
     source: Input
     config: Config
     path: Path
+
+
+def make_source(config: Config, tokenizer: Tokenizer, sources: Iterable[Source]) -> Input:
+    """The source side of a new model.
+
+    Args:
+        sources: the source cells of the training rows; read for features only, once.
+    """
+    match config.data.source:
+        case "text":
+            return TextInput(tokenizer, config.train.bpe_dropout, config.data.max_length)
+        case "image":
+            from pictures import PictureInput  # Pillow takes a tenth of a second, and text needs none of it
+
+            font = None if config.source.font is None else Path(config.source.font)
+            return PictureInput.of_font(config.source, font, config.data.max_length)
+        case "features":
+            return FeatureInput.of_rows(config.source.frame_stride, sources)
+
+
+def read_source(config: Config, tokenizer: Tokenizer, path: Path) -> Input:
+    """The source side of a model folder.
+
+    Raises:
+        FileNotFoundError, ValueError: the folder lacks a file, or it is damaged.
+    """
+    match config.data.source:
+        case "text":
+            return make_source(config, tokenizer, ())
+        case "image":
+            from pictures import FONT, PictureInput  # as above
+
+            return PictureInput.of_font(config.source, _needed(path / FONT), config.data.max_length)
+        case "features":
+            return FeatureInput.of_file(config.source.frame_stride, _needed(path / STATISTICS))
+
+
+def _needed(file: Path) -> Path:
+    if not file.is_file():
+        lacking = f"{file.parent} has no {file.name}"
+        raise FileNotFoundError(f"{lacking}, which a model of this source needs; copy it whole")
+    return file
 
 
 def build(config: Config, vocab_size: int, source: Input) -> Transformer:
@@ -114,7 +156,7 @@ def load(path: Path, device: torch.device) -> LoadedModel:
     """
     config, _ = read_config(path)
     tokenizer = Tokenizer.load(path / "tokenizer.json")
-    source = inputs.load(config, tokenizer, path)
+    source = read_source(config, tokenizer, path)
     if not (path / WEIGHTS).is_file():
         raise FileNotFoundError(f"{path} has no {WEIGHTS} yet; its training has not reached a validation")
     tensors = _read_tensors(path / WEIGHTS)

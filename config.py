@@ -244,12 +244,30 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     source: SourceConfig = field(default_factory=SourceConfig)
 
-    def __post_init__(self) -> None:
-        for option in fields(SourceConfig):
-            kind = "features" if option.name == "frame_stride" else "image"
-            if kind != self.data.source and getattr(self.source, option.name) != option.default:
-                flag = f"--{option.name.replace('_', '-')}"
-                raise ValueError(f"{flag} is for --source {kind}, but the source is {self.data.source}")
+
+def check_source(config: Config) -> None:
+    """See that the settings of a new run fit its --source; those of a saved one did when it began.
+
+    Raises:
+        ValueError: one is for another source, or learned positions end before the width of a character.
+    """
+    data, source = config.data, config.source
+    for option in fields(SourceConfig):
+        kind = "features" if option.name == "frame_stride" else "image"
+        if kind != data.source and getattr(source, option.name) != option.default:
+            flag = f"--{option.name.replace('_', '-')}"
+            raise ValueError(f"{flag} is for --source {kind}, but the source is {data.source}")
+    if data.source == "image" and config.model.positions == "learned":
+        # The widest character of DejaVu Sans has 1.75 times its size, and no character can be cut.
+        widest = 2 * source.font_size
+        least = 1 + math.ceil(max(0, widest - source.patch_width) / source.patch_stride)
+        _require(
+            data.max_length >= least,
+            "--max-length",
+            f"at least {least} with --positions learned, so that its patches hold the widest character"
+            f" ({widest} pixels)",
+            data.max_length,
+        )
 
 
 PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {

@@ -13,10 +13,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-import inputs as inputs_module
-import render
-import sources
-import tokenizer as tokenizer_module
 from inputs import Ids, Input, Source, TextInput, Values, closed, lengths_of, pad_source, padded
 from tokenizer import BOS_ID, PAD_ID, Tokenizer
 
@@ -29,6 +25,8 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
+# What makes ids, strips and frames of rows, by name: importing them all would load Pillow for text, too.
+ENCODERS = ("tokenizer.py", "inputs.py", "pictures.py", "render.py", "sources.py")
 # A batch whose targets are far shorter than its sources stays below this many source tokens per target token.
 MAX_SOURCE_SHARE = 4
 
@@ -314,7 +312,7 @@ def _lost_rows(before: datasets.Dataset, after: datasets.Dataset) -> npt.NDArray
 def _content(tokenizer: Tokenizer) -> str:
     """Digest of a tokenizer, and of the code that uses it."""
     digest = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
-    for module in (tokenizer_module, inputs_module, render, sources):
-        digest.update(Path(str(module.__file__)).read_bytes())
+    for name in ENCODERS:
+        digest.update(Path(__file__).with_name(name).read_bytes())
     digest.update(tokenizer.digest.encode())
     return digest.hexdigest()

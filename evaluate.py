@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import checkpoint
 import runtime
@@ -53,6 +53,8 @@ class EvaluateConfig:
     """Source language or column."""
     tgt: str | None = None
     """Target language or column."""
+    source: Literal["text", "image", "features"] | None = None
+    """Kind of source, as for train.py; the model's own unless given."""
     split: str | None = None
     """Split to translate: train, validation, test, or another that the corpus has; test unless given."""
     decode: DecodeConfig = field(default_factory=DecodeConfig)
@@ -81,6 +83,7 @@ class EvaluateConfig:
             "--dataset": self.dataset,
             "--dataset-config": self.dataset_config,
             "--src": self.src,
+            "--source": self.source,
             "--split": self.split,
         }
         given = [flag for flag, value in of_corpus.items() if value is not None]
@@ -242,23 +245,24 @@ def _system_json(system: System, scores: Sequence[Score]) -> dict[str, Json]:
 def _corpus_set(options: EvaluateConfig) -> tuple["_Set", DataConfig]:
     """The split to score, of the model's corpus or of what the flags say instead."""
     if options.model is None and options.hypotheses is not None and options.dataset is not None:
-        path, data = None, DataConfig()
+        path, own = None, DataConfig()
     else:
         path = options.model or checkpoint.newest_run()
-        data = checkpoint.read_config(path)[0].data
-    if options.dataset is not None:
-        data = replace(data, dataset=options.dataset, dataset_config=None)
-    if options.dataset_config is not None:
-        data = replace(data, dataset_config=options.dataset_config)
-    # Both at once, since the other direction swaps them.
-    data = replace(data, src=options.src or data.src, tgt=options.tgt or data.tgt)
-    # What does not fit comes to light before the corpus is read.
-    if options.hypotheses is None and path is not None:
-        _check_direction("--model", path, data)
+        own = checkpoint.read_config(path)[0].data
+    models = {"--model": path} if path is not None and options.hypotheses is None else {}
+    if models and options.source not in (None, own.source):
+        raise ValueError(
+            f"--source {options.source}, but --model {path} reads {own.source}; give a model that reads"
+            f" {options.source}, or leave --source out"
+        )
     if options.against is not None and options.against.is_dir():
-        _check_direction("--against", options.against, data)
+        models["--against"] = options.against
+    data = _overridden(own, options)
+    # What does not fit comes to light before the corpus is read, or at least before anything is translated.
+    for flag, model in models.items():
+        _check_direction(flag, model, data)
     try:
-        return _Set.from_corpus(data, options.split or SPLIT), data
+        wanted = _Set.from_corpus(data, options.split or SPLIT)
     except (FileNotFoundError, ValueError) as error:
         # The user of a model need not know where its corpus was.
         if options.dataset is not None or not str(error).startswith("--dataset "):
@@ -266,6 +270,27 @@ def _corpus_set(options: EvaluateConfig) -> tuple["_Set", DataConfig]:
         raise FileNotFoundError(
             f"the corpus of {path} cannot be read; name the place where it is now with --dataset ({error})"
         ) from None
+    for flag, model in models.items():
+        _check_cells(flag, model, wanted, data)
+    return wanted, data
+
+
+def _overridden(data: DataConfig, options: EvaluateConfig) -> DataConfig:
+    """A corpus with what the flags say instead."""
+    if options.dataset is not None:
+        data = replace(data, dataset=options.dataset, dataset_config=None)
+    if options.dataset_config is not None:
+        data = replace(data, dataset_config=options.dataset_config)
+    # Both at once, since the other direction swaps them.
+    data = replace(data, src=options.src or data.src, tgt=options.tgt or data.tgt)
+    return replace(data, source=options.source or data.source)
+
+
+def _check_cells(flag: str, path: Path, wanted: "_Set", data: DataConfig) -> None:
+    """Raise a ValueError if a model of text would get pictures; one of pictures draws sentences."""
+    own = checkpoint.read_config(path)[0].data.source
+    if own != data.source and any(isinstance(source, bytes) for source in wanted.sources or ()):
+        raise ValueError(f"{flag} {path} reads {own}, but the set holds pictures; give another model")
 
 
 def _check_direction(flag: str, path: Path, data: DataConfig) -> None:

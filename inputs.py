@@ -4,7 +4,6 @@ Shapes: B rows of a batch, S source tokens (subwords, patches, strided frames), 
 pixels, L frames, C channels.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,10 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-import render
 import runtime
-from config import Config, SourceConfig
-from sources import FrameEmbedding, StripEmbedding, num_frames, num_patches
+from sources import FrameEmbedding, num_frames
 from tokenizer import EOS_ID, PAD_ID, Tokenizer
 
 Ids = Sequence[int] | npt.NDArray[np.int32]
@@ -26,9 +23,10 @@ Values = npt.NDArray[np.int32] | npt.NDArray[np.uint8] | npt.NDArray[np.float32]
 Source = str | bytes | Path | npt.NDArray[np.float32]
 """A sentence; a picture or a .npy file, as bytes or path; features (L, C)."""
 
-FONT = "font.ttf"
 STATISTICS = "features.json"
 MAX_CHANNELS = 100_000
+# The squares of what the encoder makes of larger values do not fit into float32.
+MAX_DEVIATIONS = 1e15
 
 
 class Input(Protocol):
@@ -63,11 +61,14 @@ class Input(Protocol):
     def embedding(self, d_model: int) -> nn.Module | None:
         """The model's front end, with fresh weights: src → (B, S, D); None where src is token ids."""
 
+    def signal(self, values: Values) -> tuple[Tensor, int] | None:
+        """What patches or frames were cut from, and its columns from one source token to the next; None for text."""
+
     def doubts(self, text: str) -> list[str]:
         """What a reader of this text's translation should know."""
 
     def save(self, path: Path) -> None:
-        """Write what `load` needs into a model folder."""
+        """Write what `checkpoint.read_source` needs into a model folder."""
 
     @property
     def digest(self) -> str:
@@ -77,14 +78,14 @@ class Input(Protocol):
 class TextInput:
     """Subwords."""
 
+    most_per_token = 2
+
     def __init__(self, tokenizer: Tokenizer, bpe_dropout: float = 0.0, max_length: int = 2) -> None:
         """
         Args:
             bpe_dropout: for training; what it makes longer than max_length (EOS counted) stays as it was.
         """
         self.tokenizer, self.bpe_dropout, self.max_length = tokenizer, bpe_dropout, max_length
-
-    most_per_token = 2
 
     def arrow_type(self, is_text: bool) -> str:
         return "int32"
@@ -110,6 +111,9 @@ class TextInput:
     def embedding(self, d_model: int) -> nn.Module | None:
         return None
 
+    def signal(self, values: Values) -> tuple[Tensor, int] | None:
+        return None
+
     def doubts(self, text: str) -> list[str]:
         return []
 
@@ -121,102 +125,13 @@ class TextInput:
         return f"text {self.tokenizer.digest}"
 
 
-class PictureInput:
-    """Strips of a fixed height, cut into patches: pictures as they are, or text drawn when it is needed.
-
-    Drawn text is stored as its code points, a picture as its pixels row by row.
-    Source: Salesky et al. 2021, arXiv:2104.08211.
-    """
-
-    def __init__(self, config: SourceConfig, font: bytes, max_length: int) -> None:
-        self.config, self.font, self.max_length = config, font, max_length
-        self.renderer = render.Renderer(font, config.strip_height)
-        self.large_renderer = render.Renderer(font, 2 * config.strip_height)
-
-    most_per_token = 4  # a patch holds a word or more
-
-    def arrow_type(self, is_text: bool) -> str:
-        return "int32" if is_text else "uint8"
-
-    def encode(self, sources: Sequence[Source]) -> list[Values]:
-        return [self._encode(source) for source in sources]
-
-    def _encode(self, source: Source) -> Values:
-        if isinstance(source, str):
-            return np.frombuffer(source.encode("utf-32-le"), np.int32)
-        if isinstance(source, np.ndarray):
-            raise ValueError("this model reads pictures and sentences, got an array of features")
-        data, where = _read(source, "a picture")
-        return self._aligned(render.picture_strip(data, self.config.strip_height, where)).ravel()
-
-    def _aligned(self, strip: render.Strip) -> render.Strip:
-        gap = self.config.gap_pixels
-        return render.align_words(strip, gap, self.config.patch_stride) if gap else strip
-
-    def length(self, values: Values) -> int:
-        return self._num_patches(self.strip(values))
-
-    def strip(self, values: Values) -> render.Strip:
-        """The picture (H, W) of what is stored, uint8, 255 for ink, its words where patches begin."""
-        if values.dtype == np.int32:
-            return self._aligned(self.renderer.strip(_text_of(values), self.config.font_size))
-        return values.astype(np.uint8, copy=False).reshape(self.config.strip_height, -1)
-
-    def _varied(self, values: Values, rng: np.random.Generator) -> render.Strip:
-        """The same for training, where a part of the text looks as a picture from elsewhere might."""
-        config = self.config
-        if values.dtype != np.int32 or rng.random() >= config.varied_share:
-            return self.strip(values)
-        size = config.font_size + int(rng.integers(-config.font_size_range, config.font_size_range + 1))
-        if rng.random() < 0.5:
-            drawn = self.renderer.strip(_text_of(values), size)
-        else:
-            drawn = render.halved(self.large_renderer.strip(_text_of(values), 2 * size))
-        strip = self._aligned(render.moved_down(drawn, int(rng.integers(-1, 2))))
-        # Learned positions have an end.
-        return strip if self._num_patches(strip) <= self.max_length else self.strip(values)
-
-    def _num_patches(self, strip: render.Strip) -> int:
-        return num_patches(strip.shape[1], self.config.patch_width, self.config.patch_stride)
-
-    def pad(self, rows: Sequence[Values], rng: np.random.Generator | None = None) -> tuple[Tensor, Tensor]:
-        strips = [self.strip(values) if rng is None else self._varied(values, rng) for values in rows]
-        # Beyond its own strip there is background for the last patch of each, in any batch.
-        src = np.zeros((len(strips), self.config.strip_height, max(s.shape[1] for s in strips)), np.uint8)
-        for padded, strip in zip(src, strips, strict=True):
-            padded[:, : strip.shape[1]] = strip
-        return torch.from_numpy(src), _mask([self._num_patches(strip) for strip in strips])
-
-    def embedding(self, d_model: int) -> nn.Module | None:
-        config = self.config
-        return StripEmbedding(d_model, config.strip_height, config.patch_width, config.patch_stride)
-
-    def doubts(self, text: str) -> list[str]:
-        missing = self.renderer.missing(text)
-        return [f"the font cannot draw some characters: {' '.join(missing)}"] if missing else []
-
-    def save(self, path: Path) -> None:
-        runtime.write_atomic(path / FONT, self.font)
-
-    @property
-    def digest(self) -> str:
-        config = self.config
-        sizes = (
-            config.strip_height,
-            config.patch_width,
-            config.patch_overlap,
-            config.font_size,
-            config.gap_pixels,
-        )
-        drawn_by = render.PILLOW  # its glyphs, and so the lengths, may differ from another release's
-        return f"image {sizes} {drawn_by} {hashlib.blake2b(self.font, digest_size=16).hexdigest()}"
-
-
 class FeatureInput:
     """Feature sequences (L, C), each channel brought to mean 0 and deviation 1 by what training rows have.
 
     Stored as they came, frame by frame.
     """
+
+    most_per_token = 8  # a frame may stand for more than a sound
 
     def __init__(self, stride: int, mean: npt.NDArray[np.float32], std: npt.NDArray[np.float32]) -> None:
         """
@@ -248,7 +163,24 @@ class FeatureInput:
         std[std <= np.maximum(1e-6 * np.abs(mean + shift), np.finfo(np.float32).tiny)] = 1
         return cls(stride, (mean + shift).astype(np.float32), std.astype(np.float32))
 
-    most_per_token = 8  # a frame may stand for more than a sound
+    @classmethod
+    def of_file(cls, stride: int, file: Path) -> "FeatureInput":
+        """With the statistics that `save` has written.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+            mean, std = (np.array(record[name], np.float32) for name in ("mean", "std"))
+            is_good = mean.ndim == 1 and 0 < len(mean) <= MAX_CHANNELS and mean.shape == std.shape
+            if not (is_good and np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
+                raise ValueError("it needs a finite mean and a positive std for each channel")
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+            raise ValueError(
+                f"{file} does not hold the statistics of features ({error}); copy it anew"
+            ) from None
+        return cls(stride, mean, std)
 
     def arrow_type(self, is_text: bool) -> str:
         return "float32"
@@ -265,7 +197,7 @@ class FeatureInput:
         frames = source
         where = "features"
         if not isinstance(frames, np.ndarray):
-            data, where = _read(frames, "features")
+            data, where = content_of(frames, "features")
             frames = cells.load_frames(data, where)
         if frames.ndim != 2 or frames.shape[1] != C or not len(frames):
             raise ValueError(
@@ -273,25 +205,40 @@ class FeatureInput:
             )
         if not np.isfinite(frames).all():
             raise ValueError(f"{where}: holds values that are not finite")
-        return frames.astype(np.float32).ravel()
+        with np.errstate(over="ignore"):  # infinite is too far
+            values = frames.astype(np.float32).ravel()
+        far = np.argwhere(~(np.abs(self.normalised(values)) <= MAX_DEVIATIONS))
+        if len(far):
+            frame, channel = far[0].tolist()
+            given = f"frame {frame + 1}, channel {channel + 1} is {frames[frame, channel]:g}"
+            known = f"mean {self.mean[channel]:g}, deviation {self.std[channel]:g}"
+            raise ValueError(
+                f"{where}: {given}, but this model's training rows were far smaller ({known});"
+                " make features as for training"
+            )
+        return values
 
     def length(self, values: Values) -> int:
         return num_frames(len(values) // len(self.mean), self.stride)
 
     def normalised(self, values: Values) -> npt.NDArray[np.float32]:
         """Frames (L, C) of what is stored, as the encoder gets them."""
-        frames: npt.NDArray[np.float32] = (values.reshape(-1, len(self.mean)) - self.mean) / self.std
-        return frames
+        frames = (values.reshape(-1, len(self.mean)).astype(np.float64) - self.mean) / self.std
+        with np.errstate(over="ignore"):  # `encode` refuses what becomes infinite
+            return frames.astype(np.float32)
 
     def pad(self, rows: Sequence[Values], rng: np.random.Generator | None = None) -> tuple[Tensor, Tensor]:
         frames = [self.normalised(values) for values in rows]
         src = np.zeros((len(rows), max(map(len, frames)), len(self.mean)), np.float32)
         for padded, real in zip(src, frames, strict=True):
             padded[: len(real)] = real
-        return torch.from_numpy(src), _mask([num_frames(len(real), self.stride) for real in frames])
+        return torch.from_numpy(src), mask_of([num_frames(len(real), self.stride) for real in frames])
 
     def embedding(self, d_model: int) -> nn.Module | None:
         return FrameEmbedding(d_model, len(self.mean), self.stride)
+
+    def signal(self, values: Values) -> tuple[Tensor, int] | None:
+        return torch.from_numpy(self.normalised(values)).T, self.stride
 
     def doubts(self, text: str) -> list[str]:
         return []
@@ -305,49 +252,6 @@ class FeatureInput:
         return f"features {self.stride} {len(self.mean)}"
 
 
-def create(config: Config, tokenizer: Tokenizer, sources: Iterable[Source]) -> Input:
-    """The input of a new model.
-
-    Args:
-        sources: the source cells of the training rows; read for features only, once.
-    """
-    match config.data.source:
-        case "text":
-            return TextInput(tokenizer, config.train.bpe_dropout, config.data.max_length)
-        case "image":
-            path = config.source.font
-            font = render.packaged_font() if path is None else render.read_font(Path(path))
-            return PictureInput(config.source, font, config.data.max_length)
-        case "features":
-            return FeatureInput.of_rows(config.source.frame_stride, sources)
-
-
-def load(config: Config, tokenizer: Tokenizer, path: Path) -> Input:
-    """The input of a model folder.
-
-    Raises:
-        FileNotFoundError, ValueError: the folder lacks a file, or it is damaged.
-    """
-    if config.data.source == "text":
-        return create(config, tokenizer, ())
-    file = path / (FONT if config.data.source == "image" else STATISTICS)
-    if not file.is_file():
-        raise FileNotFoundError(
-            f"{path} has no {file.name}, which a model of this source needs; copy it whole"
-        )
-    if config.data.source == "image":
-        return PictureInput(config.source, render.read_font(file), config.data.max_length)
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        mean, std = (np.array(record[name], np.float32) for name in ("mean", "std"))
-        is_good = mean.ndim == 1 and 0 < len(mean) <= MAX_CHANNELS and mean.shape == std.shape
-        if not (is_good and np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
-            raise ValueError("it needs a finite mean and a positive std for each channel")
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
-        raise ValueError(f"{file} does not hold the statistics of features ({error}); copy it anew") from None
-    return FeatureInput(config.source.frame_stride, mean, std)
-
-
 def pad_source(src_ids: Sequence[Ids]) -> tuple[Tensor, Tensor]:
     """Token ids of different lengths as one tensor, each closed by EOS.
 
@@ -357,7 +261,7 @@ def pad_source(src_ids: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         src (B, S), int64, and src_mask (B, 1, 1, S), bool, True on real tokens; no row is all padding.
     """
     lengths = lengths_of(src_ids)
-    return torch.from_numpy(closed(padded(src_ids, lengths), lengths)), _mask(lengths + 1)
+    return torch.from_numpy(closed(padded(src_ids, lengths), lengths)), mask_of(lengths + 1)
 
 
 def lengths_of(ids: Sequence[Ids]) -> npt.NDArray[np.int64]:
@@ -381,14 +285,10 @@ def closed(rows: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.N
     return ended
 
 
-def _mask(lengths: Sequence[int] | npt.NDArray[np.int64]) -> Tensor:
+def mask_of(lengths: Sequence[int] | npt.NDArray[np.int64]) -> Tensor:
     """(B, 1, 1, S), bool, True on the first lengths[b] tokens."""
     real = torch.as_tensor(lengths)
     return (torch.arange(int(real.max())) < real[:, None])[:, None, None, :]
-
-
-def _text_of(values: Values) -> str:
-    return values.tobytes().decode("utf-32-le")
 
 
 def _texts(sources: Sequence[Source]) -> list[str]:
@@ -399,11 +299,15 @@ def _texts(sources: Sequence[Source]) -> list[str]:
     return cast(list[str], list(sources))
 
 
-def _read(source: bytes | Path, wanted: str) -> tuple[bytes, str]:
-    """Content and name of a file, or of bytes that were one."""
+def content_of(source: bytes | Path, wanted: str) -> tuple[bytes, str]:
+    """Content and name of a file, or of bytes that were one.
+
+    Raises:
+        FileNotFoundError: there is no such file; the message says that it should be `wanted`.
+    """
     if isinstance(source, bytes):
         return source, wanted
-    path = Path(source)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there; name {wanted} to translate")
-    return path.read_bytes(), str(path)
+    if not source.is_file():
+        what = "a folder" if source.is_dir() else "not there"
+        raise FileNotFoundError(f"{source} is {what}; name {wanted} to translate")
+    return source.read_bytes(), str(source)

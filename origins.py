@@ -118,10 +118,14 @@ def _kind(
     config: DataConfig, splits: Mapping[str, T], cells_of: Callable[[T], Iterator[object]]
 ) -> cells.Kind:
     """What the source column of every split is stored as; the training rows decide where there is a choice."""
-    if config.source != "image":
+    if config.source == "features":
         return config.source
     split = "train" if "train" in splits else next(iter(splits))
-    return cells.picture_or_text(cells_of(splits[split]), f"--dataset {config.dataset}")
+    column, where = cells_of(splits[split]), f"--dataset {config.dataset}"
+    if config.source == "image":
+        return cells.picture_or_text(column, where)
+    cells.require_sentences(column, where)
+    return config.source
 
 
 def _folder(path: Path, config: DataConfig) -> dict[str, Reader]:
@@ -169,7 +173,11 @@ def _files(splits: Mapping[str, Sequence[Path]], config: DataConfig) -> dict[str
             for file in files
         )
 
-    kind = _kind(config, splits, lambda files: cells.source_cells(_tables(places(files), BATCH)))
+    def cells_of(files: Sequence[Path]) -> Iterator[object]:
+        # One file after another: mostly the first few cells of the first tell.
+        return cells.source_cells(table for file in files for table in _tables(places([file]), BATCH))
+
+    kind = _kind(config, splits, cells_of)
 
     def read(files: Sequence[Path]) -> datasets.Dataset:
         content = " ".join(readers.inspect(file).digest for file in files)
@@ -276,9 +284,9 @@ def _pick(
 ) -> dict[str, list[object]]:
     """The two sides of a batch of rows; `code` is part of the name under which they are cached."""
     columns: dict[str, list[object]] = {"row": [index + 1 for index in indices]}
-    for side, field_ in (("src", src), ("tgt", tgt)):
+    for side, field_, read in (("src", src, cells.as_text), ("tgt", tgt, readers.as_text)):
         columns[side] = [
-            readers.as_text({field_[0]: value}, field_, f"row {row}")
+            read({field_[0]: value}, field_, f"row {row}")
             for value, row in zip(batch[field_[0]], columns["row"], strict=True)
         ]
     return columns

@@ -266,8 +266,8 @@ def halved(strip: Strip) -> Strip:
 
 def moved_down(strip: Strip, rows: int) -> Strip:
     """Moved down by some rows, up if negative; what leaves the strip is lost."""
-    moved = np.zeros_like(strip)
-    height = len(strip)
+    moved, height = np.zeros_like(strip), len(strip)
+    rows = max(-height, min(rows, height))
     moved[max(0, rows) : height + min(0, rows)] = strip[max(0, -rows) : height - max(0, rows)]
     return moved
 

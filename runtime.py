@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +114,8 @@ def run_command(main: Callable[[], None]) -> None:
 
     NMT_DEBUG=1 in the environment shows the traceback instead.
     """
+    # Pillow's remarks on the inside of a picture: what matters is said by render.py, in one line.
+    warnings.filterwarnings("ignore", module="PIL")
     try:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise ValueError(

@@ -17,14 +17,22 @@ import torch
 from datasets import Dataset
 
 import checkpoint
-import inputs
 import runtime
 from checkpoint import TrainState
-from config import Config, DecodeConfig, TrainConfig, num_micro_batches, parse_args, recipe
+from config import (
+    Config,
+    DecodeConfig,
+    TrainConfig,
+    check_source,
+    num_micro_batches,
+    parse_args,
+    recipe,
+)
 from corpus import Splits, read_splits, texts
 from dataset import Batch, BatchSampler, check_sources, encode_split
 from inputs import Input, TextInput
 from learner import Learner
+from model import Transformer
 from render import read_font
 from reporting import USES, Reporter, write_card
 from scores import Score, quick_score, score
@@ -234,6 +242,7 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
     """Read the corpus and fill the settings that were not given, by recipe or from the run to go on with."""
     if cmd.run.resume is not None:
         return _prepare_resume(cmd, cmd.run.resume, args)
+    check_source(cmd)
     name = cmd.data.dataset.removeprefix("builtin:")
     name = (Path(name).resolve() if Path(name).exists() else Path(name)).name.split(".")[0]
     kind = "" if cmd.data.source == "text" else f"-{cmd.data.source}"
@@ -317,16 +326,7 @@ def main(args: list[str] | None = None) -> None:
         check_sources(splits[split], source, split, longest)
     sampler = make_sampler(rows, tokenizer, source, config)
     model = checkpoint.build(config, tokenizer.vocab_size, source)
-    if isinstance(model.src_embed, StripEmbedding) and not checkpoint.checkpoints(path):
-        rng, values = np.random.default_rng(config.train.seed), sampler.sources(FITTED_ROWS)
-        model.src_embed.fit(source.pad(values[i : i + 64], rng) for i in range(0, len(values), 64))
-    learner, state = Learner(model, config.train, device, workers), TrainState()
-    if checkpoint.checkpoints(path):
-        state, tensors = checkpoint.load_state(path)
-        learner.restore(tensors, path)
-        if _is_over(state, config.train) and (path / checkpoint.CARD).exists():
-            advice = "raise --max-steps, --max-minutes or --patience to train longer"
-            raise ValueError(f"{path} is finished, after {state.step:,} steps; {advice}")
+    learner, state = _make_learner(model, config.train, source, sampler, path, device, workers)
     validate = Validator(learner, tokenizer, source, config, splits["validation"], workers)
     checkpoint.create(path, config, tokenizer, source, splits.fingerprint)
     _record_data(path, splits, sampler, len(validate.sources))
@@ -354,11 +354,49 @@ def _make_sides(config: Config, rows: Dataset, path: Path | None) -> tuple[Token
     """Tokenizer and source side: from the training rows, or from the folder of the run that goes on."""
     if path is not None:
         tokenizer = Tokenizer.load(path / "tokenizer.json")
-        return tokenizer, inputs.load(config, tokenizer, path)
+        return tokenizer, checkpoint.read_source(config, tokenizer, path)
     # A source that is no token ids needs no vocabulary.
     sides = ("src", "tgt") if config.data.source == "text" else ("tgt",)
     tokenizer = Tokenizer.train(texts(rows, sides), config.model.vocab_size)
-    return tokenizer, inputs.create(config, tokenizer, (row["src"] for row in rows))
+    source = checkpoint.make_source(config, tokenizer, (row["src"] for row in rows))
+    if config.data.source == "image" and isinstance(rows[0]["src"], str):
+        _warn_of_missing_characters(rows, source)
+    return tokenizer, source
+
+
+def _warn_of_missing_characters(rows: Dataset, source: Input) -> None:
+    """Name the characters of sentences to draw that the font lacks: the model would learn their empty boxes."""
+    characters: set[str] = set()
+    for text in texts(rows, ("src",)):
+        characters.update(text)
+    # With spaces between them, none is composed with the one before.
+    for doubt in source.doubts(" ".join(sorted(characters))):
+        print(f"warning: {doubt}; train with another font: --font FILE")
+
+
+def _make_learner(
+    model: Transformer,
+    config: TrainConfig,
+    source: Input,
+    sampler: BatchSampler,
+    path: Path,
+    device: torch.device,
+    workers: int,
+) -> tuple[Learner, TrainState]:
+    """The learner of a model, and where its run stands: at the start, or at the newest checkpoint in `path`."""
+    is_new = not checkpoint.checkpoints(path)
+    if is_new and isinstance(model.src_embed, StripEmbedding):
+        rng, values = np.random.default_rng(config.seed), sampler.sources(FITTED_ROWS)
+        model.src_embed.fit(source.pad(values[i : i + 64], rng) for i in range(0, len(values), 64))
+    learner = Learner(model, config, device, workers)
+    if is_new:
+        return learner, TrainState()
+    state, tensors = checkpoint.load_state(path)
+    learner.restore(tensors, path)
+    if _is_over(state, config) and (path / checkpoint.CARD).exists():
+        advice = "raise --max-steps, --max-minutes or --patience to train longer"
+        raise ValueError(f"{path} is finished, after {state.step:,} steps; {advice}")
+    return learner, state
 
 
 def _record_data(path: Path, splits: Splits, sampler: BatchSampler, num_validated: int) -> None:

@@ -41,10 +41,10 @@ class TranslateConfig:
     """Texts to translate, after -- if one starts with a dash; without any, --input or standard input."""
     input: Path | None = None
     """File to translate, UTF-8, line by line."""
-    image: tuple[Path, ...] = ()
+    image: tuple[Path, ...] | None = None
     """Pictures to translate, each of one line of text that fills its height like a line of print (the size of the
     letters is about 3/4 of it), with a model that was trained with --source image."""
-    features: tuple[Path, ...] = ()
+    features: tuple[Path, ...] | None = None
     """.npy files (frames × channels) to translate, with a model that was trained with --source features."""
     output: Path | None = None
     """File to write, whole or not at all; standard output by default."""
@@ -64,6 +64,9 @@ class TranslateConfig:
     decode: DecodeConfig = field(default_factory=DecodeConfig)
 
     def __post_init__(self) -> None:
+        for flag, files in (("--image", self.image), ("--features", self.features)):
+            if files == ():
+                raise ValueError(f"{flag} needs at least one file")
         given = {
             "sentences": self.sentences,
             "--input": self.input,
@@ -74,7 +77,7 @@ class TranslateConfig:
             raise ValueError(f"give {' or '.join(flags)}, not both")
         if not 1 <= self.n_best <= self.decode.beam:
             raise ValueError(f"--n-best must be between 1 and --beam ({self.decode.beam}), got {self.n_best}")
-        if self.attention and len(self.sentences or self.image or self.features) != 1:
+        if self.attention and len(self.sentences or self.image or self.features or ()) != 1:
             raise ValueError("--attention draws one sentence, picture or feature file; give it alone")
         if self.attention and self.attention.suffix not in PICTURES:
             raise ValueError(f"--attention must end in {', '.join(PICTURES)}, got {self.attention}")
@@ -87,7 +90,7 @@ def main(args: Sequence[str] | None = None) -> None:
     runtime.check_writable("--output", config.output)
     runtime.check_writable("--attention", config.attention)
     # A file is read whole before anything is translated: what is wrong with it is said at once.
-    files = config.image or config.features
+    files = config.image or config.features or ()
     given = (
         list(read_lines(config.input))
         if config.input

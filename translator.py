@@ -25,7 +25,7 @@ import runtime
 from config import DecodeConfig
 from dataset import causal_mask
 from decoding import Hypothesis, search
-from inputs import FeatureInput, Input, PictureInput, Source, TextInput, Values
+from inputs import Input, Source, TextInput, Values
 from languages import primary_language
 from model import Transformer
 from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, check_text
@@ -197,16 +197,11 @@ class Translator:
             self.model.decode(memory, src_mask, tgt, tgt_mask, cross_weights=layers)
         weights = layers[layer][0].float().mean(0).cpu()  # (T, S)
         pieces = self.tokenizer.pieces
-        match self.source:
-            case PictureInput():
-                signal = torch.from_numpy(self.source.strip(values))
-                step = self.source.config.patch_stride
-            case FeatureInput():
-                signal, step = torch.from_numpy(self.source.normalised(values)).T, self.source.stride
-            case _:
-                return Attention(pieces([*values.tolist(), EOS_ID]), pieces(said), weights)
+        signal = self.source.signal(values)
+        if signal is None:
+            return Attention(pieces([*values.tolist(), EOS_ID]), pieces(said), weights)
         numbers = [str(i) for i in range(1, weights.size(1) + 1)]
-        return Attention(numbers, pieces(said), weights, signal, step)
+        return Attention(numbers, pieces(said), weights, *signal)
 
     def _parts(
         self, source: Source, number: int, encoded: dict[Key, Values], warnings: list[str]
@@ -217,12 +212,8 @@ class Translator:
             return
         [values] = self.source.encode([source])
         length = self.source.length(values)
+        self._require_positions(_name(source, number), values)
         if length > self.max_length:
-            if self.model.src_pos.table is not None:
-                raise ValueError(
-                    f"{_name(source, number)}: {length} tokens, but the model has {self.max_length}"
-                    " positions; cut it, or train with a larger --max-length"
-                )
             warnings.append(f"{length} tokens, but the model was trained on at most {self.max_length}")
         if not values.any():
             warnings.append("nothing is to be seen in it; what follows is made up")
@@ -247,8 +238,17 @@ class Translator:
                 before, _, after = piece.partition(core) if core else (piece, "", "")
                 if core and core not in encoded:
                     [encoded[core]] = self.source.encode([core])
+                    self._require_positions(repr(core), encoded[core])
                 parts = (Part(before, None), Part(core, core), Part(after, None))
                 yield from (part for part in parts if part.text)
+
+    def _require_positions(self, name: str, values: Values) -> None:
+        """See that learned positions reach to the end of what cannot be cut: a file, a single wide character."""
+        if self.model.src_pos.table is not None and (length := self.source.length(values)) > self.max_length:
+            raise ValueError(
+                f"{name}: {length} tokens, but the model has {self.max_length} positions;"
+                " cut it, or train with a larger --max-length"
+            )
 
     def _units(self, text: str) -> Iterator[str]:
         if not self.split_sentences:
@@ -311,7 +311,9 @@ class Translator:
         src, src_mask = self._batch(batch)
         learned = self.model.tgt_pos.table
         longest = None if learned is None else len(learned)
-        bounds = [self.source.most_per_token * self.source.length(values) + 20 for values in batch]
+        # Beyond the lengths it was trained on a model may never end, and minutes would pass.
+        lengths = [min(self.source.length(values), self.max_length) for values in batch]
+        bounds = [self.source.most_per_token * length + 20 for length in lengths]
         return search(
             self.model,
             src,

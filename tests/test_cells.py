@@ -197,6 +197,54 @@ def test_a_column_of_pictures_and_sentences_is_refused_with_one_of_each():
         cells.picture_or_text(["A cat.", "b.gif", "c.gif"], "x")
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["a.png", "A cat."],
+        ["A cat.", "a.png", "b.png"],
+        ["a.png", 5],
+        [[[1.0]], "a.npy"],
+        [{"bytes": b"", "path": "a.png"}],
+        ["Open a.png."],
+        [None, "", " "],
+        [],
+    ],
+)
+def test_a_column_with_anything_but_paths_is_text(column):
+    cells.require_sentences(column, "x")
+
+
+def test_a_column_is_read_no_further_than_to_its_first_sentence():
+    column = iter([None, "a.png", "A cat.", "b.png"])
+    cells.require_sentences(column, "x")
+    assert list(column) == ["b.png"]
+
+
+@pytest.mark.parametrize(
+    "column, first, source",
+    [
+        (["a.png"], "a.png", "image"),
+        ([None, "a/b.JPG ", "", "c.npy"], "a/b.JPG ", "image"),
+        (["a b.npy"] * 1_000 + ["A cat."], "a b.npy", "features"),
+    ],
+)
+def test_paths_taken_for_text_are_refused_with_the_source_that_reads_them(column, first, source):
+    with pytest.raises(ValueError, match=f"^x: .* the first '{first}'; .* with --source {source}$"):
+        cells.require_sentences(column, "x")
+
+
+@pytest.mark.parametrize("cell, name", [([[1.0]], "list"), ({"path": "a.png"}, "dict"), (PNG, "bytes")])
+def test_an_array_or_a_picture_taken_for_text_is_refused_with_the_sources_that_read_them(cell, name):
+    reason = f"clip must be text, got a {name}; --source features reads arrays, --source image pictures"
+    with pytest.raises(ValueError, match=f"^a.jsonl, line 7: {reason}$"):
+        store(cell, "text")
+
+
+def test_a_broken_string_is_refused_without_advice():
+    with pytest.raises(ValueError, match="which is not valid Unicode$"):
+        store("\ud800", "text")
+
+
 def test_a_json_number_is_told_from_a_string(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"clip": [[1, 2.5e0]]}\n{"clip": [[1, "2.5"]]}\n')

@@ -5,14 +5,16 @@ import json
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import safetensors.torch
 import torch
 
 import checkpoint
-import inputs
 from checkpoint import TrainState
 from config import Config, DataConfig, ModelConfig, SourceConfig
 from inputs import TextInput
@@ -47,6 +49,17 @@ def test_a_folder_loads_elsewhere_with_equal_weights(folder, tmp_path):
     pairs = zip(here.model.parameters(), there.model.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
     assert not there.model.training
+
+
+def test_text_is_translated_without_what_pictures_corpora_and_scores_need(folder):
+    code = (
+        "import sys, translate; translate.main(sys.argv[1:]);"
+        "others = {'PIL', 'matplotlib', 'datasets', 'pandas', 'pyarrow', 'sacrebleu', 'tensorboard'};"
+        "assert not others & set(sys.modules), others & set(sys.modules)"
+    )
+    args = [sys.executable, "-c", code, "--model", str(folder), "--beam", "1", "a small text"]
+    done = subprocess.run(args, capture_output=True, text=True, cwd=Path(checkpoint.__file__).parent)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_folder_holds_safetensors_and_json_alone(folder):  # fault 17
@@ -212,7 +225,7 @@ def test_weights_of_another_front_end_than_the_config_says_are_refused_before_it
     settings = SourceConfig(patch_width=8)
     config = replace(CONFIG, data=replace(CONFIG.data, source="image"), source=settings)
     tokenizer = Tokenizer.train(["a small text"], 270)
-    source = inputs.create(config, tokenizer, [])
+    source = checkpoint.make_source(config, tokenizer, [])
     checkpoint.create(tmp_path, config, tokenizer, source, "abc")
     checkpoint.save_weights(tmp_path, checkpoint.build(config, tokenizer.vocab_size, source))
     assert checkpoint.load(tmp_path, CPU).config == config

@@ -11,7 +11,9 @@ from config import (
     DataConfig,
     DecodeConfig,
     ModelConfig,
+    SourceConfig,
     TrainConfig,
+    check_source,
     from_json,
     num_micro_batches,
     parse_args,
@@ -53,6 +55,30 @@ def test_an_impossible_setting_names_its_flag(make, message):
         make()
 
 
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        ("text", {"frame_stride": 2}, "--frame-stride is for --source features, but the source is text"),
+        ("image", {"frame_stride": 2}, "--frame-stride is for --source features, but the source is image"),
+        ("features", {"font": "x.ttf"}, "--font is for --source image, but the source is features"),
+    ],
+)
+def test_a_setting_for_another_source_is_refused_for_a_new_run(kind, settings, message):
+    with pytest.raises(ValueError, match=message):
+        check_source(Config(DataConfig(source=kind), source=SourceConfig(**settings)))
+
+
+def test_learned_positions_must_hold_the_widest_character():
+    def config_of(max_length):
+        narrow = SourceConfig(patch_width=4, patch_overlap=2, font_size=12)
+        return Config(DataConfig(max_length=max_length, source="image"), learned, source=narrow)
+
+    learned = ModelConfig(positions="learned")
+    check_source(config_of(11))  # patches end after 4, 6, …, 24 pixels
+    with pytest.raises(ValueError, match=r"--max-length must be at least 11 .* \(24 pixels\), got 10"):
+        check_source(config_of(10))
+
+
 def test_json_comes_back_as_it_went():
     config = Config(DataConfig(dataset="x"), ModelConfig(dropout=0.3), TrainConfig(max_minutes=2.5))
     assert from_json(Config, json.loads(json.dumps(to_json(config)))) == config
@@ -69,6 +95,7 @@ def test_json_comes_back_as_it_went():
         ("train.max_minutes", "long", "config.train.max_minutes must be float, got 'long'"),
         ("model", [], r"config.model must be a JSON object, got \[\]"),
         ("model.d_model", 0, "--d-model must be at least 1"),
+        ("source.patch_width", 10**6, "--patch-width must be from 1 to 256 for this --strip-height"),
     ],
 )
 def test_json_that_does_not_fit_names_the_field(path, value, message):

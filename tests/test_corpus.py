@@ -279,7 +279,7 @@ def test_the_second_start_reads_from_the_cache(tmp_path, monkeypatch):
 
     path = write_jsonl(tmp_path / "a.jsonl", numbered(9))
     first = read(path)
-    monkeypatch.setattr(origins.readers, "records", refuse)
+    monkeypatch.setattr(origins.cells, "rows_of", refuse)
     monkeypatch.setattr(corpus, "unicodedata", SimpleNamespace(normalize=refuse))
     assert read(path).fingerprint == first.fingerprint
     with pytest.raises(ValueError, match="read again"):

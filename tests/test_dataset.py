@@ -335,8 +335,8 @@ def test_rows_in_many_chunks_are_found():
     assert sorted(rows_in(batch)) == sorted([0, 1, 2, 0, 0, 1, 2, 3, 4])
 
 
-def test_importing_dataset_does_not_import_datasets():
-    code = "import sys, dataset; assert not {'datasets', 'pyarrow', 'pandas'} & set(sys.modules)"
+def test_importing_dataset_imports_neither_datasets_nor_pillow():
+    code = "import sys, dataset; assert not {'datasets', 'pyarrow', 'pandas', 'PIL'} & set(sys.modules)"
     root = Path(dataset.__file__).parent
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
 
@@ -387,3 +387,12 @@ def test_a_source_that_cannot_be_read_is_named_before_training(shape, longest, m
     if longest is None:
         with pytest.raises(ValueError, match=message.replace("test", "train")):
             encode_split(rows, Tokenizer.train(["a"], 260), 99, Report(), source=FEATURES)
+
+
+def test_values_far_from_the_training_rows_are_named_by_split_and_row():
+    rows = feature_rows([(4, 3)] * 2)
+    narrow = FeatureInput(2, np.zeros(3, np.float32), np.array([1, 1, 1e-20], np.float32))
+    with pytest.raises(ValueError, match="validation, row 1: features: frame 1, channel 3 is 1, but"):
+        check_sources(rows, narrow, "validation", None)
+    with pytest.raises(ValueError, match="train, row 1: features: frame 1, channel 3 is 1, but"):
+        encode_split(rows, Tokenizer.train(["a"], 260), 99, Report(), source=narrow)

@@ -466,6 +466,60 @@ def test_against_a_model_translates_with_it_too(model, tmp_path, monkeypatch, ca
     assert f"against {model}; p by approximate randomization" in out
 
 
+@pytest.fixture
+def pictures(tmp_path):
+    """A corpus of files without a test split, and a model folder that read it."""
+    rows = [{"en": f"{i}.png", "fr": f"Phrase {i}."} for i in range(60)]
+    for row in rows:
+        (tmp_path / row["en"]).write_bytes(row["en"].encode())
+    path = write(tmp_path / "pictures.jsonl", map(json.dumps, rows))
+    config = Config(data=DataConfig(dataset=str(path), source="image"))
+    record = {"format_version": 2, "versions": {}, "data_fingerprint": "", "config": to_json(config)}
+    folder = tmp_path / "seeing"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(record))
+    return path, folder
+
+
+def test_a_finished_file_is_scored_on_the_split_that_the_model_of_its_source_has(
+    model, pictures, tmp_path, monkeypatch, capsys
+):
+    corpus, seeing = pictures
+    hyp, saved = write(tmp_path / "hyp.txt", ["Phrase."] * 3), tmp_path / "scores.json"
+    found = []
+    for flags in (["--model", seeing], ["--dataset", corpus, "--source", "image"]):
+        flags = ("--hypotheses", hyp, *flags, "--json", saved)
+        _, err, code = run(monkeypatch, capsys, *flags)
+        assert code == 0, err
+        found.append(json.loads(saved.read_text())["sentences"])
+    assert found[0] == found[1]
+
+
+def test_a_finished_file_for_paths_of_pictures_needs_their_source(
+    model, pictures, tmp_path, monkeypatch, capsys
+):
+    hyp = write(tmp_path / "hyp.txt", ["Phrase."] * 3)
+    line = refused(monkeypatch, capsys, "--hypotheses", hyp, "--dataset", pictures[0])
+    assert line.endswith("the first '0.png'; read the files that they name with --source image\n")
+
+
+def test_sentences_are_given_to_a_model_that_draws_them(model, pictures, tmp_path, monkeypatch, capsys):
+    hyp = write(tmp_path / "hyp.txt", ["Un chat.", "Deux chiens.", "Trois."])
+    flags = ("--model", model, "--hypotheses", hyp, "--against", pictures[1])
+    _, err, code = run(monkeypatch, capsys, *flags)
+    assert code == 0 and f"translating 3 sentences with {pictures[1]}" in err
+
+
+def test_pictures_are_not_given_to_a_model_of_text(model, pictures, monkeypatch, capsys):
+    line = refused(monkeypatch, capsys, "--model", pictures[1], "--against", model)
+    assert line == f"error: --against {model} reads text, but the set holds pictures; give another model\n"
+
+
+def test_another_source_than_the_models_is_refused(model, monkeypatch, capsys):
+    line = refused(monkeypatch, capsys, "--model", model, "--source", "image")
+    assert f"--source image, but --model {model} reads text; give a model that reads image" in line
+
+
 def test_real_model_folder_is_translated_and_scored(model, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(evaluate, "Translator", Translator)
     config, _ = checkpoint.read_config(model)
@@ -562,6 +616,7 @@ def test_foreign_folder_in_against_is_refused_before_anything_is_translated(
     [
         (["--references", "ref.txt"], "--references needs --hypotheses"),
         (["--hypotheses", "a", "--references", "b", "--against", "."], "leave --references out"),
+        (["--hypotheses", "a", "--references", "b", "--source", "image"], "leave it out, or --source"),
         (["--worst", "-1"], "--worst must be 0 or more, got -1"),
         (["--bootstrap", "10"], "--bootstrap must be at least 40, got 10"),
         (["--json", "."], "--json . cannot be written"),

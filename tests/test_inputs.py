@@ -2,25 +2,20 @@
 
 import io
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-import inputs
+import checkpoint
 import render
 from config import Config, DataConfig, ModelConfig, SourceConfig
-from inputs import FeatureInput, PictureInput, TextInput
+from inputs import MAX_DEVIATIONS, FeatureInput, TextInput
+from pictures import PictureInput
 from tokenizer import EOS_ID, PAD_ID, Tokenizer
 
 TOKENIZER = Tokenizer.train(["a man on a bike", "ein Mann auf einem Rad"], 270)
 FONT = render.packaged_font()
-RNG = np.random.default_rng(0)
-
-
-def pictures(max_length=99, **settings):
-    return PictureInput(SourceConfig(**settings), FONT, max_length)
 
 
 def features(stride=2, channels=3):
@@ -42,7 +37,7 @@ def frames(length, channels=3, seed=0):
 
 KINDS = {
     "text": (TextInput(TOKENIZER), ["a man", "a man on a bike", ""]),
-    "drawn": (pictures(), ["a man", "a man on a bike", "é"]),
+    "drawn": (PictureInput(SourceConfig(), FONT, 99), ["a man", "a man on a bike", "é"]),
     "features": (features(), [frames(5), frames(1), frames(12)]),
 }
 
@@ -77,6 +72,19 @@ def test_the_arrow_type_is_that_of_the_stored_values(kind):
     assert {str(row.dtype) for row in source.encode(cells)} == {source.arrow_type(isinstance(cells[0], str))}
 
 
+@pytest.mark.parametrize("kind", ["drawn", "features"])
+def test_every_token_is_a_step_of_the_signal(kind):
+    source, cells = KINDS[kind]
+    for row in source.encode(cells):
+        signal, step = source.signal(row)
+        assert -(-signal.shape[1] // step) == source.length(row)
+
+
+def test_text_has_no_signal():
+    source, cells = KINDS["text"]
+    assert source.signal(source.encode(cells)[0]) is None
+
+
 # ---- text
 
 
@@ -98,90 +106,6 @@ def test_bpe_dropout_makes_no_source_longer_than_the_longest():
     rows = source.encode(["a man on a"])
     assert source.length(rows[0]) <= 9
     assert all(source.pad(rows, np.random.default_rng(i))[0].size(1) <= 9 for i in range(20))
-
-
-# ---- pictures
-
-
-def test_drawn_text_is_what_the_renderer_draws():
-    source = pictures(font_size=11, word_gap=0.0)
-    [row] = source.encode(["a man"])
-    assert np.array_equal(source.strip(row), render.Renderer(FONT, 16).strip("a man", 11))
-
-
-def test_a_picture_of_the_text_is_the_same_source_as_the_text():
-    source = pictures()
-    [text] = source.encode(["a man é"])
-    [picture] = source.encode([render.png(source.strip(text))])
-    assert picture.dtype == np.uint8
-    assert torch.equal(source.pad([text])[0], source.pad([picture])[0])
-    assert source.length(text) == source.length(picture)
-
-
-def test_a_picture_is_read_from_a_path_too(tmp_path):
-    source = pictures()
-    path = tmp_path / "strip.png"
-    path.write_bytes(render.png(source.strip(source.encode(["a man"])[0])))
-    assert np.array_equal(source.encode([path])[0], source.encode([path.read_bytes()])[0])
-    with pytest.raises(FileNotFoundError, match=r"no\.png is not there; name a picture"):
-        source.encode([tmp_path / "no.png"])
-
-
-def test_training_draws_in_several_sizes_and_translating_in_one():
-    source = pictures(font_size=10, font_size_range=2)
-    rows = source.encode(["a man on a bike"])
-    widths = {source.pad(rows, np.random.default_rng(i))[0].size(2) for i in range(60)}
-    assert len(widths) > 2
-    assert {source.pad(rows)[0].size(2) for _ in range(3)} == {source.strip(rows[0]).shape[1]}
-
-
-def test_without_variation_training_draws_what_translating_does():
-    source = pictures(varied_share=0.0)
-    rows = source.encode(["a man on a bike"])
-    assert torch.equal(source.pad(rows, np.random.default_rng(0))[0], source.pad(rows)[0])
-
-
-def test_the_same_seed_varies_alike():
-    source, rows = pictures(varied_share=1.0), pictures().encode(["a man on a bike", "a man"])
-    one, two, other = (source.pad(rows, np.random.default_rng(i))[0] for i in (1, 1, 2))
-    assert torch.equal(one, two) and not torch.equal(one, other)
-
-
-def test_pictures_are_not_varied():
-    source = pictures(varied_share=1.0)
-    rows = source.encode([render.png(source.strip(source.encode(["a man"])[0]))])
-    assert torch.equal(source.pad(rows, np.random.default_rng(0))[0], source.pad(rows)[0])
-
-
-def test_a_larger_size_makes_no_row_longer_than_the_longest():
-    settings = {"font_size": 10, "font_size_range": 5, "patch_width": 8}
-    source = pictures(**settings)
-    rows = source.encode(["a man on a bike"])
-    short = pictures(source.length(rows[0]), **settings)
-    lengths = [short.pad(rows, np.random.default_rng(i))[1].size(3) for i in range(30)]
-    assert max(lengths) == source.length(rows[0])
-
-
-def test_patches_that_overlap_are_more():
-    rows = pictures().encode(["a man on a bike"])
-    assert pictures(patch_width=8, patch_overlap=4).length(rows[0]) > pictures(patch_width=8).length(rows[0])
-
-
-def test_characters_that_the_font_lacks_are_named():
-    assert pictures().doubts("a \U0001f9ff b") == ["the font cannot draw some characters: \U0001f9ff"]
-    assert pictures().doubts("a é б") == []
-
-
-def test_a_model_of_pictures_refuses_arrays():
-    with pytest.raises(ValueError, match="reads pictures and sentences, got an array"):
-        pictures().encode([frames(3)])
-
-
-def test_words_begin_at_patches_wherever_they_stand():
-    source = pictures(patch_width=40, font_size_range=0)
-    rows = source.encode(["a man", "one man", "man"])
-    patches = [source.strip(row)[:, i * 40 :][:, :40] for row, i in zip(rows, (1, 1, 0), strict=True)]
-    assert all(patch.any() and np.array_equal(patch, patches[0]) for patch in patches)
 
 
 # ---- features
@@ -208,6 +132,41 @@ def test_a_channel_that_never_changes_becomes_zero():
     cell[:, 1] = 123_456.7
     source = FeatureInput.of_rows(1, [npy(cell)])
     assert not source.normalised(source.encode([cell])[0])[:, 1].any()
+
+
+def test_statistics_of_the_largest_numbers_are_finite():
+    cell = np.array([[3e38], [-3e38], [-3e38], [-3e38]], np.float32)
+    source = FeatureInput.of_rows(1, [npy(cell)])
+    normal = source.normalised(source.encode([cell])[0])
+    np.testing.assert_allclose(normal[:, 0], [3**0.5, *[-(3**-0.5)] * 3], rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [1e16, -1e16, 3e38, 1e300])
+def test_a_value_far_from_the_training_rows_is_named(value):
+    cell = np.zeros((5, 3))
+    cell[3, 1] = value
+    with pytest.raises(ValueError, match="features: frame 4, channel 2 is .* training rows") as error:
+        features().encode([cell])
+    assert f"is {value:g}," in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_largest_values_that_are_taken_give_finite_vectors():
+    source = FeatureInput(1, np.full(3, 7, np.float32), np.full(3, 1e-3, np.float32))
+    cell = frames(9)
+    [row] = source.encode([cell * (0.99 * 1e-3 * MAX_DEVIATIONS / np.abs(cell).max())])
+    torch.manual_seed(0)
+    assert source.embedding(512)(source.pad([row])[0]).isfinite().all()
+
+
+def test_a_file_with_values_far_from_the_training_rows_is_named(tmp_path):
+    np.save(tmp_path / "loud.npy", np.full((2, 3), 1e30, np.float32))
+    with pytest.raises(ValueError, match=r"loud\.npy: frame 1, channel 1 is 1e\+30"):
+        features().encode([tmp_path / "loud.npy"])
+
+
+def test_a_folder_in_place_of_a_file_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match="is a folder; name features to translate"):
+        features().encode([tmp_path])
 
 
 def test_padded_frames_are_zero_after_normalising():
@@ -267,9 +226,11 @@ def config(source, **settings):
 
 
 def test_features_load_from_their_folder_with_equal_statistics(tmp_path):
-    made = inputs.create(config("features", frame_stride=3), TOKENIZER, [npy(frames(9) * 1e-3 + 1 / 3)])
+    made = checkpoint.make_source(
+        config("features", frame_stride=3), TOKENIZER, [npy(frames(9) * 1e-3 + 1 / 3)]
+    )
     made.save(tmp_path)
-    loaded = inputs.load(config("features", frame_stride=3), TOKENIZER, tmp_path)
+    loaded = checkpoint.read_source(config("features", frame_stride=3), TOKENIZER, tmp_path)
     assert np.array_equal(made.mean, loaded.mean) and np.array_equal(made.std, loaded.std)
     assert loaded.stride == 3
 
@@ -277,10 +238,10 @@ def test_features_load_from_their_folder_with_equal_statistics(tmp_path):
 def test_the_folder_keeps_the_font(tmp_path):
     given = tmp_path / "mine.ttf"
     given.write_bytes(FONT)
-    made = inputs.create(config("image", font=str(given)), TOKENIZER, [])
+    made = checkpoint.make_source(config("image", font=str(given)), TOKENIZER, [])
     made.save(tmp_path / "model")
     given.unlink()
-    loaded = inputs.load(config("image", font=str(given)), TOKENIZER, tmp_path / "model")
+    loaded = checkpoint.read_source(config("image", font=str(given)), TOKENIZER, tmp_path / "model")
     [row] = made.encode(["a man"])
     assert np.array_equal(made.strip(row), loaded.strip(row))
 
@@ -288,7 +249,7 @@ def test_the_folder_keeps_the_font(tmp_path):
 @pytest.mark.parametrize("source, file", [("features", "features.json"), ("image", "font.ttf")])
 def test_a_folder_without_what_its_source_needs_is_named(tmp_path, source, file):
     with pytest.raises(FileNotFoundError, match=f"has no {file}, which a model of this source needs"):
-        inputs.load(config(source), TOKENIZER, tmp_path)
+        checkpoint.read_source(config(source), TOKENIZER, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -302,18 +263,11 @@ def test_a_folder_without_what_its_source_needs_is_named(tmp_path, source, file)
 def test_damaged_statistics_are_refused_in_one_line(tmp_path, record):
     (tmp_path / "features.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match=r"features\.json does not hold the statistics of features") as error:
-        inputs.load(config("features"), TOKENIZER, tmp_path)
+        checkpoint.read_source(config("features"), TOKENIZER, tmp_path)
     assert "\n" not in str(error.value)
 
 
 def test_a_damaged_font_is_refused_in_one_line(tmp_path):
     (tmp_path / "font.ttf").write_bytes(FONT[:1000])
     with pytest.raises(ValueError, match=r"font\.ttf is no font"):
-        inputs.load(config("image"), TOKENIZER, tmp_path)
-
-
-@pytest.mark.parametrize("change", [{"strip_height": 20}, {"patch_width": 4}, {"font_size": 10}])
-def test_the_digest_tells_settings_apart_that_change_what_is_stored_or_its_length(change):
-    plain = SourceConfig()
-    one, other = (PictureInput(c, FONT, 99).digest for c in (plain, replace(plain, **change)))
-    assert one != other
+        checkpoint.read_source(config("image"), TOKENIZER, tmp_path)

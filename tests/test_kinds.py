@@ -194,6 +194,16 @@ def test_a_resumed_run_equals_an_uninterrupted_one(kind, request, tmp_path):  # 
     assert whole.keys() == parts.keys() and all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
+@pytest.mark.parametrize(
+    "stride, message",
+    [("2", "model is finished, after 20 steps"), ("3", "cannot change --frame-stride from 2 to 3")],
+)
+def test_a_resumed_run_may_be_given_the_settings_of_its_own_source(stride, message, spoken, monkeypatch):
+    monkeypatch.chdir(spoken)
+    with pytest.raises(ValueError, match=message):
+        train.main(["--resume", "model", "--frame-stride", stride])
+
+
 def test_a_folder_of_drawn_text_works_elsewhere_without_the_font_file(tmp_path):
     (tmp_path / "mine.ttf").write_bytes(render.packaged_font())
     rows = "".join(json.dumps({"de": s, "en": s}) + "\n" for s in sentences(40))
@@ -263,6 +273,10 @@ def test_a_source_that_does_not_fit_is_one_line_and_exit_code_2(mistake, drawn, 
         (["--source", "features", "--patch-width", 4], "--patch-width is for --source image"),
         (["--source", "image", "--patch-overlap", 40], "--patch-overlap must be from 0 to less than"),
         (["--source", "image", "--font", "no.ttf"], "no.ttf is not there"),
+        (
+            ["--source", "image", "--positions", "learned", "--max-length", 3, "--patch-width", 2],
+            "--max-length must be at least 12 with --positions learned",
+        ),
         (["--source", "features"], "--source features needs a corpus whose --src column holds"),
     ],
 )

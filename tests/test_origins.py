@@ -194,6 +194,41 @@ def test_a_column_of_pictures_and_sentences_is_refused(tmp_path):
         read_source(path, "image")
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "lines", "saved", "hub"])
+def test_paths_of_pictures_taken_for_text_are_refused_wherever_they_are(tmp_path, monkeypatch, kind):
+    names, de = [f"{i}.png" for i in range(6)], list("abcdef")
+    table, path = datasets.Dataset.from_dict({"clip": names, "de": de}), tmp_path / "c"
+    if kind == "jsonl":
+        path = tmp_path / "c.jsonl"
+        table.to_json(path)
+    elif kind == "lines":
+        write_lines(tmp_path / "c.clip", names)
+        write_lines(tmp_path / "c.de", de)
+    elif kind == "saved":
+        table.save_to_disk(path)
+    else:
+        path = Path("someone/corpus")
+        monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
+        monkeypatch.setattr(datasets, "load_dataset", lambda *_: datasets.DatasetDict(train=table))
+    with pytest.raises(ValueError, match=rf"--dataset {path}: .* the first '0\.png'; .* --source image$"):
+        read_source(path, "text")
+
+
+def test_a_column_of_lists_on_the_hub_taken_for_text_is_refused_with_advice(monkeypatch):
+    hub = datasets.DatasetDict(train=datasets.Dataset.from_dict({"clip": features_of(6), "de": ["x"] * 6}))
+    monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_: hub)
+    with pytest.raises(ValueError, match="row 1: clip must be text, got a list; --source features reads"):
+        read_source(Path("someone/corpus"), "text")
+
+
+@pytest.mark.parametrize("first", ["", "a.png"])
+def test_a_blank_line_or_a_path_among_sentences_is_text(tmp_path, first):
+    rows = [{"clip": first, "de": "x"}, *({"clip": f"sentence {i}", "de": "y"} for i in range(9))]
+    splits = read_source(write_records(tmp_path / "a.jsonl", rows), "text")
+    assert splits["train"].features["src"] == datasets.Value("string")
+
+
 def test_the_training_rows_tell_what_the_column_of_every_split_holds(tmp_path):
     write_sentences(tmp_path / "c" / "train.jsonl")
     write_records(tmp_path / "c" / "test.jsonl", [{"clip": "logo.png", "de": "logo.png"}])

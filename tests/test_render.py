@@ -9,7 +9,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageDraw, ImageFont
@@ -579,6 +579,7 @@ def test_half_a_strip_is_the_mean_of_fours(strip_):
 
 
 @given(strip_=STRIPS, rows=st.integers(-3, 3))
+@example(strip_=np.zeros((2, 1), np.uint8), rows=-3)
 def test_a_moved_strip_keeps_what_stays_inside(strip_, rows):
     moved = render.moved_down(strip_, rows)
     for row, pixels in enumerate(moved):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,15 @@ def test_a_full_disk_says_so(capsys):
         runtime.run_command(main)
     assert end.value.code == 2
     assert "No space left on device: out.txt; free some space" in capsys.readouterr().err
+
+
+def test_warnings_from_inside_pillow_are_not_shown(recwarn):
+    def main():
+        warnings.warn_explicit("Truncated", UserWarning, "t.py", 1, module="PIL.TiffImagePlugin")
+        warnings.warn_explicit("ours", UserWarning, "render.py", 1, module="render")
+
+    runtime.run_command(main)
+    assert [str(warning.message) for warning in recwarn] == ["ours"]
 
 
 def test_our_own_bugs_keep_their_traceback():

@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 import torch
+from datasets import Dataset
 
 import checkpoint
 import learner
 import runtime
 import train
 from checkpoint import TrainState
-from config import TrainConfig
+from config import Config, DataConfig, TrainConfig
 from dataset import Batch
 from learner import Learner, loss_sum
 from model import build_transformer
@@ -438,6 +439,22 @@ def test_the_tokenizer_has_seen_training_rows_alone(run, tmp_path):  # fault 22
         (folder / f"{split}.jsonl").write_text("\n".join(rows))
     path = run("--max-steps", 2, "--dataset", folder)
     assert "yz" not in (path / "tokenizer.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (
+            "image",
+            "warning: the font cannot draw some characters: 漢 語; train with another font: --font FILE\n",
+        ),
+        ("text", ""),
+    ],
+)
+def test_characters_of_the_training_rows_that_the_font_lacks_are_named_once(kind, said, capsys):
+    rows = Dataset.from_dict({"src": ["a 語", "語 b 漢"], "tgt": ["a", "b"]})
+    train._make_sides(Config(DataConfig(source=kind)), rows, None)
+    assert capsys.readouterr().out == said
 
 
 def test_an_unreadable_corpus_leaves_no_folder(run, tmp_path):

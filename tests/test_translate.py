@@ -276,6 +276,8 @@ def test_the_newest_finished_model_is_the_default(
         (["--input", "."], ". is a folder; name a text file"),
         (["--input", "latin.txt"], "latin.txt, line 2: byte 0xe9 is not valid UTF-8"),
         (["Hello", "--input", "latin.txt"], "give sentences or --input, not both"),
+        (["--image"], "--image needs at least one file"),
+        (["--features"], "--features needs at least one file"),
         (["Hello", "--output", "."], "--output . cannot be written"),
         (["Hello", "--output", "latin.txt/out"], "--output latin.txt/out cannot be written"),
         (["Hello", "--output", "pipe"], "--output pipe cannot be written"),

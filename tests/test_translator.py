@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import translator as translator_module
-from config import DecodeConfig
+from config import DecodeConfig, SourceConfig
 from decoding import Hypothesis
-from inputs import Source, Values
+from inputs import FeatureInput, Source, Values
 from model import Positions, Transformer, build_transformer
+from pictures import PictureInput
+from render import packaged_font
 from tokenizer import EOS_ID, PAD_ID, Tokenizer
 from translator import Key, Translator
 
@@ -263,6 +265,15 @@ def test_n_best_beyond_the_beam_is_refused(n_best: int) -> None:
 
 
 # fault 6
+def test_a_character_wider_than_learned_positions_is_named_in_one_line() -> None:
+    source = PictureInput(SourceConfig(patch_width=4), packaged_font(), 2)
+    embedding, size = source.embedding(16), TOKENIZER.vocab_size
+    model = build_transformer(size, size, 2, 2, 16, 1, 2, 0.0, 32, positions="learned", src_embed=embedding)
+    reader = Translator(model, TOKENIZER, src_lang="en", max_length=2, source=source)
+    with pytest.raises(ValueError, match=r"'W': 3 tokens, but the model has 2 positions; cut it, or train"):
+        reader.translate(["W"], decode=GREEDY)
+
+
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 @pytest.mark.parametrize("length", [30, 31, 32, 320])
 def test_sources_around_and_far_beyond_the_longest_are_translated(positions: Positions, length: int) -> None:
@@ -312,6 +323,24 @@ def test_the_output_is_bounded_by_the_source_and_says_so() -> None:
     bound = 2 * (len(TOKENIZER.encode("dogs")) + 1) + 20
     [[hypothesis]] = translator._decode([TOKENIZER.encode("dogs")], GREEDY, 1)
     assert (len(hypothesis.ids), hypothesis.finished) == (bound, False)
+
+
+def test_sources_longer_than_any_of_training_are_bounded_like_the_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bounds: list[int] = []
+
+    def search(
+        model: Transformer, src: Tensor, src_mask: Tensor, given: Sequence[int], **_: object
+    ) -> list[list[Hypothesis]]:
+        bounds.extend(given)
+        return [[Hypothesis([], 0.0, True)] for _ in given]
+
+    monkeypatch.setattr(translator_module, "search", search)
+    source = FeatureInput(1, np.zeros(2, np.float32), np.ones(2, np.float32))
+    translator = Translator(tiny_model(), TOKENIZER, src_lang="speech", max_length=10, source=source)
+    translator.translate([np.ones((length, 2), np.float32) for length in (4, 10, 5_000)])
+    assert bounds == [8 * 4 + 20, 8 * 10 + 20, 8 * 10 + 20]
 
 
 # Warnings
