@@ -55,7 +55,7 @@ def picture_or_text(cells: Iterable[object], where: str) -> Kind:
 
 
 def require_sentences(cells: Iterable[object], where: str) -> None:
-    """See that a column for `--source text` does not name files instead.
+    """See that a column of text, to be read or drawn, does not name files instead.
 
     Args:
         cells: of the training rows; the first 1,000 are looked at, or fewer: up to the first that is no such path.
@@ -225,7 +225,8 @@ def _features(cell: object, where: str, folder: Path) -> bytes:
     if bad := np.argwhere(~np.isfinite(array))[:1].tolist():
         frame, channel = bad[0]
         raise ValueError(
-            f"{where}: frame {frame + 1}, channel {channel + 1} is {array[frame, channel]}, not a finite number"
+            f"{where}: frame {frame + 1}, channel {channel + 1} is {array[frame, channel]} in float32,"
+            " not a finite number"
         )
     file = io.BytesIO()
     np.save(file, array, allow_pickle=False)

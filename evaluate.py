@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import checkpoint
 import runtime
 from config import DataConfig, DecodeConfig, Json, parse_args, to_json
-from inputs import Source
+from inputs import STATISTICS, FeatureInput, Source
 from languages import primary_language
 from lines import read_lines
 from scores import (
@@ -287,10 +287,20 @@ def _overridden(data: DataConfig, options: EvaluateConfig) -> DataConfig:
 
 
 def _check_cells(flag: str, path: Path, wanted: "_Set", data: DataConfig) -> None:
-    """Raise a ValueError if a model of text would get pictures; one of pictures draws sentences."""
-    own = checkpoint.read_config(path)[0].data.source
-    if own != data.source and any(isinstance(source, bytes) for source in wanted.sources or ()):
+    """Raise a ValueError if a model would get what it does not read; one of pictures draws sentences."""
+    config = checkpoint.read_config(path)[0]
+    own, first = config.data.source, next((s for s in wanted.sources or () if isinstance(s, bytes)), None)
+    if first is None:
+        return
+    if own != data.source:
         raise ValueError(f"{flag} {path} reads {own}, but the set holds pictures; give another model")
+    if own == "features":
+        from cells import num_channels  # what reads corpora takes half a second to import
+
+        known = len(FeatureInput.of_file(config.source.frame_stride, path / STATISTICS).mean)
+        if num_channels(first) != known:  # all rows of a set have the same
+            what = f"frames × {known}, but the set holds frames × {num_channels(first)}"
+            raise ValueError(f"{flag} {path} reads {what}; give another model")
 
 
 def _check_direction(flag: str, path: Path, data: DataConfig) -> None:

@@ -204,7 +204,7 @@ class FeatureInput:
                 f"{where}: {' × '.join(map(str, frames.shape))}, but this model reads frames × {C}"
             )
         if not np.isfinite(frames).all():
-            raise ValueError(f"{where}: holds values that are not finite")
+            raise ValueError(f"{where}: holds values that are not finite in float32")
         with np.errstate(over="ignore"):  # infinite is too far
             values = frames.astype(np.float32).ravel()
         far = np.argwhere(~(np.abs(self.normalised(values)) <= MAX_DEVIATIONS))
@@ -308,6 +308,6 @@ def content_of(source: bytes | Path, wanted: str) -> tuple[bytes, str]:
     if isinstance(source, bytes):
         return source, wanted
     if not source.is_file():
-        what = "a folder" if source.is_dir() else "not there"
+        what = "a folder" if source.is_dir() else "no ordinary file" if source.exists() else "not there"
         raise FileNotFoundError(f"{source} is {what}; name {wanted} to translate")
     return source.read_bytes(), str(source)

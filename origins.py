@@ -121,11 +121,13 @@ def _kind(
     if config.source == "features":
         return config.source
     split = "train" if "train" in splits else next(iter(splits))
-    column, where = cells_of(splits[split]), f"--dataset {config.dataset}"
+    kind: cells.Kind
+    where, kind = f"--dataset {config.dataset}", "text"
     if config.source == "image":
-        return cells.picture_or_text(column, where)
-    cells.require_sentences(column, where)
-    return config.source
+        kind = cells.picture_or_text(cells_of(splits[split]), where)
+    if kind == "text":
+        cells.require_sentences(cells_of(splits[split]), where)
+    return kind
 
 
 def _folder(path: Path, config: DataConfig) -> dict[str, Reader]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 
 import numpy as np
 import pytest
@@ -167,6 +168,12 @@ def test_a_file_with_values_far_from_the_training_rows_is_named(tmp_path):
 def test_a_folder_in_place_of_a_file_is_said(tmp_path):
     with pytest.raises(FileNotFoundError, match="is a folder; name features to translate"):
         features().encode([tmp_path])
+
+
+def test_a_pipe_in_place_of_a_file_is_said(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileNotFoundError, match="is no ordinary file; name features to translate"):
+        features().encode([tmp_path / "pipe"])
 
 
 def test_padded_frames_are_zero_after_normalising():

@@ -287,6 +287,20 @@ def test_a_mistake_in_the_flags_of_train_is_one_line_and_exit_code_2(args, messa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("flag", ["--model", "--against"])
+def test_scoring_features_of_other_channels_names_the_model_before_translating(flag, spoken, tmp_path):
+    rows = [{"speech": [[1.0, 2.0], [0.5, i]], "en": s} for i, s in enumerate(sentences(4))]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "said.txt").write_text("one\n" * 4)
+    given = ["--hypotheses", "said.txt"] if flag == "--against" else []
+    corpus = ["--dataset", "rows.jsonl", "--src", "speech", "--tgt", "en", "--source", "features"]
+    args = [flag, spoken / "model", *given, *corpus, "--split", "train", "--output", "out.txt"]
+    done = command("evaluate.py", *args, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert f"{flag} {spoken / 'model'} reads frames × 8, but the set holds frames × 2" in done.stderr
+    assert not (tmp_path / "out.txt").exists()
+
+
 def test_a_picture_of_nothing_is_translated_with_a_warning(drawn, tmp_path):
     Image.new("L", (60, 20), 255).save(tmp_path / "blank.png")
     done = command("translate.py", "--model", drawn / "model", "--image", "blank.png", cwd=tmp_path)

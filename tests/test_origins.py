@@ -194,6 +194,12 @@ def test_a_column_of_pictures_and_sentences_is_refused(tmp_path):
         read_source(path, "image")
 
 
+def test_paths_of_arrays_are_not_drawn_as_sentences(tmp_path):
+    path = write_records(tmp_path / "a.jsonl", [{"clip": f"{i}.npy", "de": "x"} for i in range(3)])
+    with pytest.raises(ValueError, match=r"the first '0\.npy'; .* --source features$"):
+        read_source(path, "image")
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "lines", "saved", "hub"])
 def test_paths_of_pictures_taken_for_text_are_refused_wherever_they_are(tmp_path, monkeypatch, kind):
     names, de = [f"{i}.png" for i in range(6)], list("abcdef")
