@@ -23,7 +23,7 @@ from inputs import STATISTICS, FeatureInput, Input, Source, TextInput
 from model import Transformer, build_transformer
 from tokenizer import Tokenizer
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 WEIGHTS = "model.safetensors"
 CARD = "README.md"
 
@@ -137,15 +137,18 @@ def read_config(path: Path) -> tuple[Config, str]:
         raise ValueError(
             f"{path} has format {version}, newer than {FORMAT_VERSION}, the newest known here; update"
         )
-    if version == 1:
-        _add_source(record.get("config"))
+    _upgrade(record.get("config"), version)
     return from_json(Config, record.get("config"), str(file)), record["data_fingerprint"]
 
 
-def _add_source(config: Json) -> None:
-    """Bring the settings of format 1 up to date: every source was text."""
-    if isinstance(config, dict) and isinstance(data := config.get("data"), dict):
+def _upgrade(config: Json, version: int) -> None:
+    """Bring the settings of an older format up to date: every source was text (1), all learned by AdamW (2)."""
+    if not isinstance(config, dict):
+        return
+    if version < 2 and isinstance(data := config.get("data"), dict):
         data["source"], config["source"] = "text", to_json(SourceConfig())
+    if version < 3 and isinstance(train := config.get("train"), dict):
+        train["optimizer"] = "adamw"
 
 
 def load(path: Path, device: torch.device) -> LoadedModel:

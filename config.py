@@ -181,8 +181,10 @@ class TrainConfig:
     accumulate: int | None = None
     """Micro-batches a step is split into. On a CPU they run side by side, by default one for each thread, of at
     least 512 tokens each; elsewhere more of them save memory, and one is the default."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """Muon for the matrices inside the layers and AdamW for the rest, or AdamW for all."""
     lr: float = 2e-3
-    """Highest learning rate of AdamW."""
+    """Highest learning rate, the same for both optimizers."""
     schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
     """After the warm-up: cosine to zero at the end of the budget, or the inverse square root of the step."""
     warmup_steps: int = 500
@@ -190,7 +192,7 @@ class TrainConfig:
     label_smoothing: float = 0.1
     """Probability mass spread over the whole vocabulary."""
     weight_decay: float = 0.01
-    """AdamW's decoupled decay; biases and normalisation are exempt."""
+    """Decoupled decay of matrices; biases and normalisation are exempt."""
     clip_norm: float = 1.0
     """Largest gradient norm; longer gradients are scaled down."""
     ema_decay: float = 0.995

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from model import KVCache, Transformer
+from incremental import IncrementalDecoder, KVCache
 
 
 class Hypothesis(NamedTuple):
@@ -34,7 +34,7 @@ def length_penalty(length: int, alpha: float) -> float:
 
 @torch.inference_mode()
 def search(
-    model: Transformer,
+    decoder: IncrementalDecoder,
     src: Tensor,
     src_mask: Tensor,
     max_lengths: Sequence[int],
@@ -45,6 +45,7 @@ def search(
     beam: int = 1,
     alpha: float = 1.0,
     n_best: int = 1,
+    shortlist: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     """Find the best translations of each row. The result of a row does not depend on the other rows.
 
@@ -56,60 +57,126 @@ def search(
         beam: 1 is greedy search, which ends at its first EOS.
         alpha: exponent of the length penalty.
         n_best: hypotheses wanted a row, at most `beam`; the first does not depend on it.
+        shortlist: the only ids that may be produced, EOS among them, int64; None = all.
     Returns:
         For each row at most n_best hypotheses, best first.
     """
     if not 1 <= n_best <= beam:
         raise ValueError(f"n-best must be between 1 and the beam, got {n_best} with a beam of {beam}")
-    encoder_output = model.encode(src, src_mask)
-    cache = model.start_cache(encoder_output)
-    vocabulary = Vocabulary(bos_id, eos_id, tuple(banned_ids))
+    cache = decoder.start_cache(decoder.encode(src, src_mask), src_mask, beam)
+    readout = Readout(decoder, bos_id, eos_id, banned_ids, shortlist)
     if beam == 1:
-        return _greedy(model, cache, src_mask, max_lengths, vocabulary, alpha)
-    return _beam(model, cache, src_mask, max_lengths, vocabulary, beam, alpha, n_best)
+        return _greedy(decoder, cache, readout, max_lengths, alpha)
+    return _beam(decoder, cache, readout, max_lengths, beam, alpha, n_best)
 
 
-class Vocabulary(NamedTuple):
-    """The ids that mean something to the search."""
-
-    bos_id: int
-    eos_id: int
-    banned_ids: tuple[int, ...]
+# Logits whose maximum is taken together.
+GROUP = 64
 
 
-def _next_logits(
-    model: Transformer, cache: KVCache, src_mask: Tensor, last: Tensor, ids: Vocabulary
-) -> Tensor:
-    """Float32 logits (rows, V) of the token that follows `last` (rows,)."""
-    is_first = cache.length == 0
-    decoded = model.decode(cache.layers[0].cross_key, src_mask, last.unsqueeze(1), None, cache)
-    logits = model.project(decoded[:, -1]).float()
-    banned = [*ids.banned_ids, ids.eos_id] if is_first else list(ids.banned_ids)
-    logits[:, banned] = -torch.inf
-    return logits
+class Readout:
+    """Best next tokens from decoder outputs.
+
+    Reductions over a whole vocabulary cost as much as a layer when they track positions. So columns are taken in
+    groups: a plain maximum of each group first, then positions in the best groups alone.
+
+    Args:
+        decoder: whose output projection it is.
+        shortlist: the only ids that may be produced; None = all.
+    """
+
+    def __init__(
+        self,
+        decoder: IncrementalDecoder,
+        bos_id: int,
+        eos_id: int,
+        banned_ids: Sequence[int],
+        shortlist: Tensor | None = None,
+    ) -> None:
+        self.bos_id, self.eos_id, self.ids = bos_id, eos_id, shortlist
+        self.columns = decoder.output_columns(shortlist)
+        self.width = sum(len(bias) for _, bias in self.columns)
+        self.banned, self.banned_first = (
+            [self._column(i) for i in ids if shortlist is None or i in shortlist]
+            for ids in (banned_ids, (*banned_ids, eos_id))
+        )
+        self.buffer = self.columns[0].bias.new_empty(0)
+
+    def _column(self, token: int) -> int:
+        return token if self.ids is None else int((self.ids == token).nonzero())
+
+    def logits(self, x: Tensor, is_first: bool) -> Tensor:
+        """(R, D) to (R, groups, GROUP), float32, in a buffer that the next call uses again."""
+        R, padded = len(x), -(-self.width // GROUP) * GROUP
+        if self.buffer.numel() < R * padded:
+            self.buffer = x.new_empty(R * padded)
+        out = self.buffer[: R * padded].view(R, padded)
+        start = 0
+        for matrix, bias in self.columns:
+            end = start + len(bias)
+            torch.addmm(bias, x, matrix, out=out[:, start:end])
+            start = end
+        out[:, self.width :] = -torch.inf
+        out[:, self.banned_first if is_first else self.banned] = -torch.inf
+        return out.view(R, -1, GROUP)
+
+    def top(self, x: Tensor, scores: Tensor, k: int, is_first: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """The best continuations of the W beams of each sentence.
+
+        Args:
+            x: (A, W, D). scores: of the beams so far, (A, W).
+        Returns:
+            Scores (A, k), best first; the beams they go on from and the ids of the tokens, (A, k), int64.
+        """
+        A, W, D = x.shape
+        logits = self.logits(x.reshape(A * W, D), is_first)  # (A·W, G, GROUP)
+        G = logits.size(1)
+        maxima = logits.amax(2)  # (A·W, G)
+        largest = maxima.amax(1, keepdim=True)  # (A·W, 1)
+        num_groups = min(k, W * G)
+        gain_of = scores.view(-1, 1)
+        # The k best lie in the k groups with the best maxima; groups of all beams of a sentence compete.
+        offset = gain_of - _log_sum(logits, largest)  # (A·W, 1): makes a logit the score of its continuation
+        _, group = (maxima + offset).view(A, W * G).topk(num_groups, dim=1)  # (A, k)
+        row = torch.arange(A, device=x.device).unsqueeze(1) * (W * G) + group
+        candidates = logits.view(A * W * G, GROUP)[row]  # (A, k, GROUP)
+        candidates = candidates + offset.view(A, W).gather(1, group // G).unsqueeze(2)
+        best, index = candidates.flatten(1).topk(min(k, num_groups * GROUP), dim=1)
+        group = group.gather(1, index // GROUP)
+        # Where nothing is left to choose, the choice may fall on what only fills the last group.
+        column = (group % G * GROUP + index % GROUP).clamp_max_(self.width - 1)
+        return best, group // G, column if self.ids is None else self.ids[column]
+
+    def best(self, x: Tensor, is_first: bool) -> tuple[Tensor, Tensor]:
+        """The best token of each row (R, D): its log-probability and its id, (R,)."""
+        logits = self.logits(x, is_first)  # (R, G, GROUP)
+        largest, group = logits.amax(2).max(1)
+        column = group * GROUP + logits[torch.arange(len(x), device=x.device), group].argmax(1)
+        gain = largest - _log_sum(logits, largest.unsqueeze(1)).squeeze(1)
+        return gain, column if self.ids is None else self.ids[column]
+
+
+def _log_sum(logits: Tensor, largest: Tensor) -> Tensor:
+    """Logarithm of the sum of exponentials of each row, (R, 1), given its maximum."""
+    return (logits.flatten(1) - largest).exp_().sum(1, keepdim=True).log_().add_(largest)
 
 
 def _greedy(
-    model: Transformer,
-    cache: KVCache,
-    src_mask: Tensor,
-    max_lengths: Sequence[int],
-    ids: Vocabulary,
-    alpha: float,
+    decoder: IncrementalDecoder, cache: KVCache, readout: Readout, max_lengths: Sequence[int], alpha: float
 ) -> list[list[Hypothesis]]:
     found: list[list[Hypothesis]] = [[] for _ in max_lengths]
     tokens: list[list[int]] = [[] for _ in max_lengths]
     scores = [0.0] * len(max_lengths)
     rows = list(range(len(max_lengths)))  # which sentence each active row is
-    last = src_mask.new_full((len(rows),), ids.bos_id, dtype=torch.int64)
+    last = torch.full((len(rows),), readout.bos_id, device=readout.buffer.device)
     while rows:
-        logits = _next_logits(model, cache, src_mask, last, ids)
-        best, last = logits.max(-1)
-        gains = (best - logits.logsumexp(-1)).tolist()
+        gain, last = readout.best(decoder.step(last.unsqueeze(1), cache).squeeze(1), cache.length == 1)
         alive = []
-        for i, (row, token) in enumerate(zip(rows, last.tolist(), strict=True)):
-            scores[row] += gains[i]
-            finished = token == ids.eos_id
+        for i, (row, token, log_probability) in enumerate(
+            zip(rows, last.tolist(), gain.tolist(), strict=True)
+        ):
+            scores[row] += log_probability
+            finished = token == readout.eos_id
             if not finished:
                 tokens[row].append(token)
             if finished or len(tokens[row]) == max_lengths[row]:
@@ -120,8 +187,8 @@ def _greedy(
         if len(alive) < len(rows):
             rows = [rows[i] for i in alive]
             kept = torch.tensor(alive, dtype=torch.int64, device=last.device)
-            last, src_mask = last[kept], src_mask[kept]
-            cache.keep(kept, kept)
+            last = last[kept]
+            cache.keep(kept)
     return found
 
 
@@ -145,25 +212,23 @@ class BeamState:
 
 
 def _beam(
-    model: Transformer,
+    decoder: IncrementalDecoder,
     cache: KVCache,
-    src_mask: Tensor,
+    readout: Readout,
     max_lengths: Sequence[int],
-    ids: Vocabulary,
     beam: int,
     alpha: float,
     n_best: int,
 ) -> list[list[Hypothesis]]:
-    A = len(max_lengths)
+    A, device = len(max_lengths), readout.buffer.device
     # All beams start alike, so only the first may live, or they would stay alike.
-    scores = torch.full((A, beam), -torch.inf, device=src_mask.device)
+    scores = torch.full((A, beam), -torch.inf, device=device)
     scores[:, 0] = 0.0
-    tokens = torch.full((A, beam, 1), ids.bos_id, dtype=torch.int64, device=src_mask.device)
+    tokens = torch.full((A, beam, 1), readout.bos_id, dtype=torch.int64, device=device)
     state = BeamState(list(range(A)), scores, tokens, [[] for _ in max_lengths])
     while state.rows:
-        logits = _next_logits(model, cache, src_mask, state.tokens[:, :, -1].flatten(), ids)
-        parents = _advance(state, logits, ids, beam, alpha)  # (A, W)
-        offsets = torch.arange(len(state.rows), device=parents.device).unsqueeze(1) * beam
+        decoded = decoder.step(state.tokens[:, :, -1], cache)
+        parents = _advance(state, readout, decoded, beam, alpha)  # (A, W)
         length = state.tokens.size(2) - 1
         best_live = state.scores[:, 0].tolist()
         alive = [
@@ -173,28 +238,21 @@ def _beam(
         ]
         for i in set(range(len(state.rows))) - set(alive):
             _add_unfinished(state, i, n_best, length, alpha)
-        if len(alive) == len(state.rows):
-            cache.reorder((parents + offsets).flatten())
-        else:
-            kept = torch.tensor(alive, dtype=torch.int64, device=parents.device)
-            cache.keep(kept, (parents + offsets)[kept].flatten())
-            src_mask = src_mask[kept]
+        if len(alive) < len(state.rows):
+            kept = torch.tensor(alive, dtype=torch.int64, device=device)
+            parents = parents[kept]
+            cache.keep(kept)
             state.keep(kept)
+        if alive:
+            cache.reorder(parents)
     return [found[:n_best] for found in state.finished]
 
 
-def _advance(state: BeamState, logits: Tensor, ids: Vocabulary, beam: int, alpha: float) -> Tensor:
+def _advance(state: BeamState, readout: Readout, decoded: Tensor, beam: int, alpha: float) -> Tensor:
     """Take one step in every beam; returns which beam each new one goes on from, (A, W), int64."""
-    A = len(state.rows)
     # 2W candidates hold at least W that do not end: of a beam's continuations only one is EOS.
-    k = min(2 * beam, logits.size(-1))
-    top, token = logits.topk(k, dim=-1)  # (A·W, k)
-    gain = top - logits.logsumexp(-1, keepdim=True)
-    total = (state.scores.view(-1, 1) + gain).view(A, -1)  # (A, W·k)
-    total, index = total.topk(min(2 * beam, total.size(1)), dim=-1)  # (A, 2W)
-    token = token.view(A, -1).gather(1, index)
-    parent = index // k
-    ends = token == ids.eos_id
+    total, parent, token = readout.top(decoded, state.scores, 2 * beam, state.tokens.size(2) == 1)  # (A, 2W)
+    ends = token == readout.eos_id
     _add_finished(state, total, parent, ends, beam, alpha)
     state.scores, live = total.masked_fill(ends, -torch.inf).topk(beam, dim=-1)  # (A, W), best first
     parent, token = parent.gather(1, live), token.gather(1, live)

@@ -15,6 +15,7 @@ import runtime
 from config import TrainConfig
 from dataset import Batch
 from model import Transformer, dropout_from
+from optimizer import make_optimizers
 from tokenizer import PAD_ID
 
 
@@ -40,15 +41,9 @@ class Learner:
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema_decay))
         self.average.requires_grad_(False)
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        matrices = [p for p in self.trained.values() if p.dim() > 1]
-        vectors = [p for p in self.trained.values() if p.dim() == 1]
-        groups = [
-            {"params": matrices, "weight_decay": config.weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
-        ]
-        self.optimizer = torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.dtype = runtime.autocast_dtype(device, config.mixed_precision)
         self.pool = ThreadPoolExecutor(workers if device.type == "cpu" else 1)
+        self.optimizers = make_optimizers(model, config, self.pool)
         self.first_bad = torch.zeros((), dtype=torch.int64, device=device)
         """The first step whose loss or gradient was not finite; 0 while there is none. Stays on the device."""
 
@@ -73,10 +68,11 @@ class Learner:
         norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.clip_norm)
         is_first_bad = (self.first_bad == 0) & ~(total.isfinite() & norm.isfinite())
         self.first_bad = torch.where(is_first_bad, step, self.first_bad)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        self.optimizer.step()
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = lr
+            optimizer.step()
+            optimizer.zero_grad()
         self.average.update_parameters(self.model)
         return total, norm
 
@@ -107,8 +103,9 @@ class Learner:
         state = {f"model.{n}": p for n, p in checkpoint.weights(self.model).items()}
         state |= {f"average.{n}": p for n, p in checkpoint.weights(self.averaged).items()}
         names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
-        for parameter, values in self.optimizer.state.items():
-            state |= {f"optimizer.{names[parameter]}.{k}": v for k, v in values.items()}
+        for optimizer in self.optimizers:
+            for parameter, values in optimizer.state.items():
+                state |= {f"optimizer.{names[parameter]}.{k}": v for k, v in values.items()}
         state["num_averaged"] = self.average.n_averaged
         return state
 
@@ -120,7 +117,9 @@ class Learner:
 
         checkpoint.copy_weights(self.model, part("model."), source)
         checkpoint.copy_weights(self.averaged, part("average."), source)
-        for name, parameter in self.trained.items():
-            moments = part(f"optimizer.{name}.")
-            self.optimizer.state[parameter] = {k: t.to(self.device) for k, t in moments.items()}
+        names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
+        for optimizer in self.optimizers:
+            for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+                moments = part(f"optimizer.{names[parameter]}.")
+                optimizer.state[parameter] = {k: t.to(self.device) for k, t in moments.items()}
         self.average.n_averaged.copy_(state["num_averaged"])

@@ -1,4 +1,4 @@
-"""The Transformer encoder-decoder (Vaswani et al. 2017, arXiv:1706.03762) and the cache that decodes with it.
+"""The Transformer encoder-decoder (Vaswani et al. 2017, arXiv:1706.03762).
 
 Shapes: B batch, S source length, T target length, D model width, H heads, K = D // H, V vocabulary, W beams.
 Masks are bool, True = may attend, broadcastable to (B, H, T, S).
@@ -62,8 +62,10 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         generator: torch.Generator | None = getattr(_thread, "generator", None)
-        if not self.training or not self.p or generator is None:
-            return F.dropout(x, self.p, self.training)
+        if not self.training or not self.p:
+            return x
+        if generator is None:
+            return F.dropout(x, self.p)
         words = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(
             -(2**63), None, generator=generator
         )
@@ -263,52 +265,6 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-class LayerCache:
-    """One decoder layer's keys and values: cross-attention's once per sentence, self-attention's step by step."""
-
-    def __init__(self, cross_key: Tensor, cross_value: Tensor) -> None:
-        self.cross_key, self.cross_value = cross_key, cross_value  # (B, H, S, K)
-        self.key, self.value = cross_key[:, :, :0], cross_value[:, :, :0]  # room for (B·W, H, capacity, K)
-
-    def append(self, key: Tensor, value: Tensor, length: int) -> tuple[Tensor, Tensor]:
-        """Write the new steps (B·W, H, t, K) in place after `length` old ones; return all keys and values."""
-        end = length + key.size(2)
-        if end > self.key.size(2):
-            self.key, self.value = (self._grown(x, key, length, 2 * end + 14) for x in (self.key, self.value))
-        self.key[:, :, length:end], self.value[:, :, length:end] = key, value
-        return self.key[:, :, :end], self.value[:, :, :end]
-
-    @staticmethod
-    def _grown(old: Tensor, like: Tensor, length: int, capacity: int) -> Tensor:
-        room = like.new_empty(like.size(0), like.size(1), capacity, like.size(3))
-        if length:
-            room[:, :, :length] = old[:, :, :length]
-        return room
-
-
-class KVCache:
-    """All that decoding step by step keeps of a batch, made by `Transformer.start_cache`.
-
-    W beams of a sentence are W neighbouring rows; they share the sentence's cross-attention keys and values.
-    """
-
-    def __init__(self, layers: list[LayerCache]) -> None:
-        self.layers = layers
-        self.length = 0
-
-    def reorder(self, rows: Tensor) -> None:
-        """Let row i go on from what row rows[i] was, int64 (B·W,): beams that changed their parent."""
-        for layer in self.layers:
-            for cached in (layer.key, layer.value):
-                cached[:, :, : self.length] = cached[rows, :, : self.length]
-
-    def keep(self, sentences: Tensor, rows: Tensor) -> None:
-        """Drop finished sentences: keep these sentences (B',) and, of self-attention, these rows (B'·W,)."""
-        for layer in self.layers:
-            layer.cross_key, layer.cross_value = layer.cross_key[sentences], layer.cross_value[sentences]
-            layer.key, layer.value = layer.key[rows], layer.value[rows]
-
-
 class DecoderBlock(nn.Module):
     """Causal self-attention, cross-attention and feed-forward, each with its residual connection."""
 
@@ -329,6 +285,10 @@ class DecoderBlock(nn.Module):
             ResidualConnection(features, dropout, norm) for _ in range(3)
         )
 
+    def connections(self) -> list[ResidualConnection]:
+        """Those around self-attention, cross-attention and feed-forward, by their type."""
+        return cast(list[ResidualConnection], list(self.residual_connections))
+
     def forward(
         self,
         x: Tensor,
@@ -340,30 +300,6 @@ class DecoderBlock(nn.Module):
         cross, memory = self.cross_attention_block, encoder_output
         x = self.residual_connections[0](x, lambda y: self.self_attention_block(y, y, y, tgt_mask))
         x = self.residual_connections[1](x, lambda y: cross(y, memory, memory, src_mask, cross_weights))
-        return self.residual_connections[2](x, self.feed_forward_block)
-
-    def start_cache(self, encoder_output: Tensor) -> LayerCache:
-        """An empty cache with the cross-attention keys and values of these sentences."""
-        return LayerCache(*self.cross_attention_block.project(encoder_output, 1, 3))
-
-    def step(
-        self, x: Tensor, src_mask: Tensor | None, tgt_mask: Tensor | None, cache: LayerCache, length: int
-    ) -> Tensor:
-        """The same for the steps x (B·W, T, D) that follow `length` cached ones."""
-
-        def self_attention(y: Tensor) -> Tensor:
-            query, key, value = self.self_attention_block.project(y, 0, 3)
-            return self.self_attention_block.attend(query, *cache.append(key, value, length), tgt_mask)
-
-        def cross_attention(y: Tensor) -> Tensor:
-            # Beams of one sentence stand side by side as query positions: one copy of its keys serves them all.
-            folded = y.reshape(cache.cross_key.size(0), -1, y.size(2))  # (B, W·T, D)
-            query = self.cross_attention_block.project(folded, 0, 1)[0]
-            out = self.cross_attention_block.attend(query, cache.cross_key, cache.cross_value, src_mask)
-            return out.view_as(y)
-
-        x = self.residual_connections[0](x, self_attention)
-        x = self.residual_connections[1](x, cross_attention)
         return self.residual_connections[2](x, self.feed_forward_block)
 
 
@@ -381,16 +317,10 @@ class Decoder(nn.Module):
         encoder_output: Tensor,
         src_mask: Tensor | None,
         tgt_mask: Tensor | None,
-        cache: KVCache | None = None,
         cross_weights: list[Tensor] | None = None,
     ) -> Tensor:
-        if cache is None:
-            for block in self.blocks():
-                x = block(x, encoder_output, src_mask, tgt_mask, cross_weights)
-        else:
-            for block, layer_cache in zip(self.blocks(), cache.layers, strict=True):
-                x = block.step(x, src_mask, tgt_mask, layer_cache, cache.length)
-            cache.length += x.size(1)
+        for block in self.blocks():
+            x = block(x, encoder_output, src_mask, tgt_mask, cross_weights)
         return self.norm(x)
 
     def blocks(self) -> list[DecoderBlock]:
@@ -448,23 +378,22 @@ class Transformer(nn.Module):
         src_mask: Tensor | None,
         tgt: Tensor,
         tgt_mask: Tensor | None,
-        cache: KVCache | None = None,
         cross_weights: list[Tensor] | None = None,
     ) -> Tensor:
-        """Read the target so far.
+        """Read a whole target.
 
         Args:
-            encoder_output: (B, S, D); not read when there is a cache, which holds what is needed of it.
+            encoder_output: (B, S, D).
             src_mask: (B, 1, 1, S), bool.
-            tgt: token ids, (B, T), int64; with a cache, only the steps that are new.
-            tgt_mask: (B, 1, T, T), bool, causal; None with a cache and one step at a time.
-            cache: from `start_cache`; moves on by T steps.
-            cross_weights: a list that gets each layer's cross-attention weights (B, H, T, S), without a cache.
+            tgt: token ids, (B, T), int64.
+            tgt_mask: (B, 1, T, T), bool, causal.
+            cross_weights: a list that gets each layer's cross-attention weights (B, H, T, S).
         Returns:
             (B, T, D).
         """
-        x = self.tgt_pos(self.tgt_embed(tgt), cache.length if cache else 0)
-        return self.decoder(x, encoder_output, src_mask, tgt_mask, cache, cross_weights)
+        return self.decoder(
+            self.tgt_pos(self.tgt_embed(tgt)), encoder_output, src_mask, tgt_mask, cross_weights
+        )
 
     def project(self, x: Tensor) -> Tensor:
         """Logits (…, V) of decoder outputs (…, D)."""
@@ -476,10 +405,6 @@ class Transformer(nn.Module):
         """Teacher-forced logits: (B, T, V), or (n, V) at the n positions where `at` (B, T) is True."""
         x = self.decode(self.encode(src, src_mask), src_mask, tgt, tgt_mask)
         return self.project(x if at is None else x[at])
-
-    def start_cache(self, encoder_output: Tensor) -> KVCache:
-        """An empty cache for these sentences, with their cross-attention keys and values computed."""
-        return KVCache([block.start_cache(encoder_output) for block in self.decoder.blocks()])
 
 
 def check_sizes(sizes: dict[str, int]) -> None:

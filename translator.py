@@ -25,6 +25,7 @@ import runtime
 from config import DecodeConfig
 from dataset import causal_mask
 from decoding import Hypothesis, search
+from incremental import IncrementalDecoder
 from inputs import Input, Source, TextInput, Values
 from languages import primary_language
 from model import Transformer
@@ -120,6 +121,8 @@ class Translator:
         self.model, self.tokenizer, self.source = model, tokenizer, source or TextInput(tokenizer)
         self.src_lang, self.max_length = src_lang, max_length
         self.split_sentences = split_sentences
+        self.decoder: IncrementalDecoder | None = None
+        """Kept where the weights stay as they are."""
         self.device = model.projection_layer.proj.weight.device
         # Batches side by side fill the cores of a CPU; an accelerator is filled by one, and its memory by several.
         self.workers = workers if self.device.type == "cpu" else 1
@@ -134,7 +137,7 @@ class Translator:
             FileNotFoundError, ValueError: nothing there, or not a model folder.
         """
         loaded = checkpoint.load(Path(path), runtime.device(device))
-        return cls(
+        translator = cls(
             loaded.model,
             loaded.tokenizer,
             src_lang=loaded.config.data.src,
@@ -143,6 +146,8 @@ class Translator:
             workers=workers,
             source=loaded.source,
         )
+        translator.decoder = IncrementalDecoder(loaded.model)
+        return translator
 
     def translate(
         self, sources: Sequence[Source], *, decode: DecodeConfig = DECODE, n_best: int = 1
@@ -186,7 +191,7 @@ class Translator:
             raise ValueError(f"nothing to translate in {str(source)[:40]!r}; give a sentence")
         values = next(iter(encoded.values()))
         with _evaluating(self.model):
-            [[best]] = self._decode([values], decode, 1)
+            [[best]] = self._decode(self._ready(), [values], decode, 1)
         src, src_mask = self._batch([values])
         said = [*best.ids, EOS_ID] if best.finished else best.ids
         tgt = torch.tensor([[BOS_ID, *said[:-1]]], device=src.device)  # (1, T)
@@ -290,8 +295,10 @@ class Translator:
         starts = range(0, len(order), decode.batch_size)
         batches = [order[start : start + decode.batch_size] for start in starts]
 
+        decoder = self._ready()
+
         def decoded(batch: list[Key]) -> list[list[Hypothesis]]:
-            return self._decode([encoded[key] for key in batch], decode, n_best)
+            return self._decode(decoder, [encoded[key] for key in batch], decode, n_best)
 
         with _evaluating(self.model), ThreadPoolExecutor(self.workers) as pool:
             rows = [row for rows in pool.map(decoded, batches) for row in rows]
@@ -306,7 +313,13 @@ class Translator:
             results.setdefault(text, Result(text, score, finished))
         return list(results.values())
 
-    def _decode(self, batch: list[Values], decode: DecodeConfig, n_best: int) -> list[list[Hypothesis]]:
+    def _ready(self) -> IncrementalDecoder:
+        """The decoder as the search needs it: made anew each time where the weights may have changed."""
+        return self.decoder or IncrementalDecoder(self.model)
+
+    def _decode(
+        self, decoder: IncrementalDecoder, batch: list[Values], decode: DecodeConfig, n_best: int
+    ) -> list[list[Hypothesis]]:
         """The only call of the search: a batch of sources to hypotheses."""
         src, src_mask = self._batch(batch)
         learned = self.model.tgt_pos.table
@@ -315,7 +328,7 @@ class Translator:
         lengths = [min(self.source.length(values), self.max_length) for values in batch]
         bounds = [self.source.most_per_token * length + 20 for length in lengths]
         return search(
-            self.model,
+            decoder,
             src,
             src_mask,
             [min(bound, longest or bound) for bound in bounds],

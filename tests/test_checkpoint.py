@@ -101,9 +101,9 @@ def test_a_config_that_is_not_json_is_refused(damaged, text):
 
 def test_a_newer_format_asks_for_an_update(damaged):
     record = json.loads((damaged / "config.json").read_text())
-    record["format_version"] = 3
+    record["format_version"] = 4
     (damaged / "config.json").write_text(json.dumps(record))
-    with pytest.raises(ValueError, match="has format 3, newer than 2, .*update"):
+    with pytest.raises(ValueError, match="has format 4, newer than 3, .*update"):
         checkpoint.load(damaged, CPU)
 
 
@@ -216,9 +216,18 @@ def test_nothing_to_resume_from_is_one_line(tmp_path):
 def test_a_folder_of_format_1_loads_as_one_of_text(damaged):
     record = json.loads((damaged / "config.json").read_text())
     record["format_version"] = 1
-    del record["config"]["source"], record["config"]["data"]["source"]
+    del record["config"]["source"], record["config"]["data"]["source"], record["config"]["train"]["optimizer"]
     (damaged / "config.json").write_text(json.dumps(record))
-    assert checkpoint.load(damaged, CPU).config == CONFIG
+    expected = replace(CONFIG, train=replace(CONFIG.train, optimizer="adamw"))
+    assert checkpoint.load(damaged, CPU).config == expected
+
+
+def test_a_folder_of_format_2_loads_as_one_that_adamw_trained(damaged):
+    record = json.loads((damaged / "config.json").read_text())
+    record["format_version"] = 2
+    del record["config"]["train"]["optimizer"]
+    (damaged / "config.json").write_text(json.dumps(record))
+    assert checkpoint.load(damaged, CPU).config.train.optimizer == "adamw"
 
 
 def test_weights_of_another_front_end_than_the_config_says_are_refused_before_it_is_built(tmp_path):

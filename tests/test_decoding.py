@@ -9,7 +9,8 @@ from torch import Tensor
 
 import decoding
 from dataset import causal_mask, pad_source
-from decoding import Hypothesis, length_penalty, search
+from decoding import GROUP, Hypothesis, Readout, length_penalty, search
+from incremental import IncrementalDecoder, Linear
 from model import Transformer, build_transformer
 
 BOS, EOS = 1, 2
@@ -28,7 +29,10 @@ def tiny(vocab: int, seed: int = 0, scale: float = 2.0) -> Transformer:
 def find(
     model: Transformer, sources: list[list[int]], bounds: list[int], **options
 ) -> list[list[Hypothesis]]:
-    return search(model, *pad_source(sources), bounds, bos_id=BOS, eos_id=EOS, banned_ids=(0, BOS), **options)
+    decoder = model if isinstance(model, Scripted) else IncrementalDecoder(model)
+    return search(
+        decoder, *pad_source(sources), bounds, bos_id=BOS, eos_id=EOS, banned_ids=(0, BOS), **options
+    )
 
 
 def log_probability(model: Transformer, source: list[int], output: list[int]) -> float:
@@ -69,10 +73,11 @@ def test_one_beam_equals_greedy_search():  # fault 19
     sources = [[3, 4], [5, 6, 7, 8, 3], [4], [8, 8, 8]]
     src, src_mask = pad_source(sources)
     bounds = [12, 9, 15, 4]
-    ids = decoding.Vocabulary(BOS, EOS, (0, BOS))
-    cache = model.start_cache(model.encode(src, src_mask))
+    decoder = IncrementalDecoder(model)
+    readout = Readout(decoder, BOS, EOS, (0, BOS))
     with torch.inference_mode():
-        as_beam = decoding._beam(model, cache, src_mask, bounds, ids, 1, 0.0, 1)
+        cache = decoder.start_cache(decoder.encode(src, src_mask), src_mask)
+        as_beam = decoding._beam(decoder, cache, readout, bounds, 1, 0.0, 1)
     greedy = find(model, sources, bounds, alpha=0.0)
     for a, e in zip(as_beam, greedy, strict=True):
         assert a[0].ids == e[0].ids and a[0].finished == e[0].finished
@@ -113,36 +118,36 @@ class Scripted(torch.nn.Module):
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         return src.unsqueeze(-1).float()
 
-    def start_cache(self, memory: Tensor) -> "ScriptedCache":
-        return ScriptedCache(memory)
+    def output_columns(self, shortlist: None) -> list[Linear]:
+        return [Linear(torch.eye(self.vocab), torch.zeros(self.vocab))]
 
-    def decode(self, memory, src_mask, tgt, tgt_mask, cache) -> Tensor:
-        if not cache.prefixes:
-            cache.prefixes = [()] * len(tgt)
-        else:
-            cache.prefixes = [(*p, t) for p, t in zip(cache.prefixes, tgt[:, 0].tolist(), strict=True)]
+    def start_cache(self, memory: Tensor, src_mask: Tensor, beam: int) -> "ScriptedCache":
+        return ScriptedCache(len(memory), beam)
+
+    def step(self, tgt: Tensor, cache: "ScriptedCache") -> Tensor:
+        if cache.length:
+            pairs = zip(cache.prefixes, tgt.tolist(), strict=True)
+            cache.prefixes = [[(*p, t) for p, t in zip(*pair, strict=True)] for pair in pairs]
         cache.length += 1
-        rows = [self.table.get(p, {EOS: 1.0}) for p in cache.prefixes]
-        logits = torch.zeros(len(rows), 1, self.vocab)
-        for i, row in enumerate(rows):
-            for token, probability in row.items():
-                logits[i, 0, token] = probability
-        return logits.log()
-
-    def project(self, x: Tensor) -> Tensor:
-        return x.clone()
+        probabilities = torch.zeros(*tgt.shape, self.vocab)
+        for a, beams in enumerate(cache.prefixes):
+            for w, prefix in enumerate(beams):
+                for token, probability in self.table.get(prefix, {EOS: 1.0}).items():
+                    probabilities[a, w, token] = probability
+        return probabilities.log().clamp_min(-1e4)
 
 
 class ScriptedCache:
-    def __init__(self, memory: Tensor) -> None:
-        self.length, self.prefixes = 0, []
-        self.layers = [type("Layer", (), {"cross_key": memory})]
+    def __init__(self, num_sentences: int, beam: int) -> None:
+        self.length = 0
+        self.prefixes: list[list[tuple[int, ...]]] = [[()] * beam for _ in range(num_sentences)]
 
-    def reorder(self, rows: Tensor) -> None:
-        self.prefixes = [self.prefixes[i] for i in rows.tolist()]
+    def reorder(self, parents: Tensor) -> None:
+        pairs = zip(self.prefixes, parents.tolist(), strict=True)
+        self.prefixes = [[beams[w] for w in chosen] for beams, chosen in pairs]
 
-    def keep(self, sentences: Tensor, rows: Tensor) -> None:
-        self.reorder(rows)
+    def keep(self, sentences: Tensor) -> None:
+        self.prefixes = [self.prefixes[i] for i in sentences.tolist()]
 
 
 def test_search_goes_on_past_a_short_ending_that_a_longer_one_beats():  # fault 19
@@ -160,17 +165,17 @@ def test_search_stops_when_no_live_beam_can_win():
     table = {(): {3: 0.9, 4: 0.1}, (3,): {EOS: 1.0}, (4,): {4: 1.0}}
     model = Scripted(table, 6)
     steps = []
-    decode = model.decode
-    model.decode = lambda *args: steps.append(1) or decode(*args)
+    step = model.step
+    model.step = lambda *args: steps.append(1) or step(*args)
     find(model, [[3]], [50], beam=2, alpha=0.0)
     assert len(steps) == 2
 
 
-def test_an_output_cut_by_the_bound_says_so():
-    table = {(3,) * n: {3: 1.0} for n in range(20)}
-    for beam in (1, 3):
-        best = find(Scripted(table, 6), [[3]], [7], beam=beam)[0][0]
-        assert best.ids == [3] * 7 and not best.finished
+@pytest.mark.parametrize("beam", [1, 3])
+def test_an_output_cut_by_the_bound_says_so(beam):
+    never = {"bos_id": BOS, "eos_id": EOS, "banned_ids": (0, BOS, EOS)}
+    [[best]] = search(IncrementalDecoder(tiny(20)), *pad_source([[3]]), [7], beam=beam, **never)
+    assert len(best.ids) == 7 and not best.finished
 
 
 def test_an_endless_sentence_does_not_hold_up_or_change_the_others():
@@ -199,3 +204,52 @@ def test_length_penalty_is_that_of_the_paper():
 def test_more_hypotheses_than_beams_are_refused(beam, n_best):
     with pytest.raises(ValueError, match=f"got {n_best} with a beam of {beam}"):
         find(tiny(6), [[3]], [5], beam=beam, n_best=n_best)
+
+
+@pytest.mark.parametrize("vocab", [GROUP - 1, GROUP, 5 * GROUP + 3, 2_500])
+@pytest.mark.parametrize("has_shortlist", [False, True])
+def test_the_readout_finds_what_plain_log_softmax_and_topk_find(vocab, has_shortlist):
+    torch.manual_seed(vocab)
+    model, x, scores = tiny(vocab), torch.randn(3, 4, 16), torch.randn(3, 4)
+    shortlist = torch.arange(1, vocab, 2) if has_shortlist else None
+    with torch.inference_mode():
+        logits = model.project(x)  # (A, W, V)
+        logits[..., [0, BOS]] = -math.inf
+        if shortlist is not None:
+            outside = torch.ones(vocab, dtype=torch.bool)
+            outside[shortlist] = False
+            logits[..., outside] = -math.inf
+        total = (logits.log_softmax(-1) + scores.unsqueeze(-1)).flatten(1)
+        expected, index = total.topk(8)
+        readout = Readout(IncrementalDecoder(model), BOS, EOS, (0, BOS), shortlist)
+        best, beam, token = readout.top(x, scores, 8, is_first=False)
+        gain, first = readout.best(x[:, 0], is_first=False)
+    torch.testing.assert_close(best, expected)
+    assert torch.equal(beam, index // vocab) and torch.equal(token, index % vocab)
+    best_gain, best_first = logits[:, 0].log_softmax(-1).max(-1)
+    torch.testing.assert_close(gain, best_gain)
+    assert torch.equal(first, best_first)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_with_a_shortlist_nothing_else_is_produced_and_scores_are_among_it(beam):
+    model = tiny(40, scale=1.6)
+    shortlist = torch.tensor([EOS, 5, 7, 11, 30])
+    for found in find(model, [[3, 4], [9, 8, 7]], [9, 9], beam=beam, shortlist=shortlist):
+        assert set(found[0].ids) <= set(shortlist.tolist()) - {EOS}
+    everything = find(model, [[3, 4]], [9], beam=beam, shortlist=torch.arange(40))
+    plain = find(model, [[3, 4]], [9], beam=beam)
+    assert everything[0][0].ids == plain[0][0].ids
+    assert everything[0][0].score == pytest.approx(plain[0][0].score, abs=1e-5)
+
+
+def test_long_searches_forget_what_no_beam_descends_from():
+    decoder = IncrementalDecoder(tiny(20, scale=1.6))
+    src, src_mask = pad_source([[3, 4, 5], [6, 7]])
+    sizes: list[tuple[int, int]] = []
+    step = decoder.step
+    decoder.step = lambda tgt, cache: (sizes.append((cache.length, cache.num_nodes)), step(tgt, cache))[1]
+    search(decoder, src, src_mask, [120, 120], bos_id=BOS, eos_id=EOS, banned_ids=(0, BOS, EOS), beam=4)
+    assert len(sizes) >= 119
+    assert all(nodes <= 2 * (length + 20 * 4) for length, nodes in sizes)
+    assert any(nodes < 4 * length for length, nodes in sizes)

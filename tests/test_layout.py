@@ -12,8 +12,8 @@ ROOT = Path(__file__).parent.parent
 ORDER = (
     "config", "runtime", "lines", "languages", "tokenizer", "lexicon", "phrases", "quantities", "clauses",
     "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render", "readers", "cells",
-    "origins", "corpus", "inputs", "pictures", "dataset", "decoding", "checkpoint", "picture", "translator",
-    "scores", "evaluate", "reporting", "learner", "train", "translate",
+    "origins", "corpus", "inputs", "pictures", "dataset", "incremental", "decoding", "checkpoint", "picture",
+    "translator", "scores", "evaluate", "reporting", "optimizer", "learner", "train", "translate",
 )  # fmt: skip
 
 

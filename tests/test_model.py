@@ -116,57 +116,6 @@ def test_weights_are_not_kept_on_the_module():
     assert before == after
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-def test_step_by_step_logits_equal_teacher_forced_logits(norm, positions):  # fault 4
-    model = tiny(norm=norm, positions=positions, tie_embeddings=True, share_vocab=True)
-    src, src_mask = padded([7, 3, 5])
-    tgt = ids(3, 9)
-    expected = teacher_forced(model, src, src_mask, tgt)
-    memory = model.encode(src, src_mask)
-    cache = model.start_cache(memory)
-    steps = [model.project(model.decode(memory, src_mask, tgt[:, t : t + 1], None, cache)) for t in range(9)]
-    torch.testing.assert_close(torch.cat(steps, 1), expected, atol=1e-5, rtol=1e-5)
-
-
-def test_a_cache_given_several_steps_at_once_equals_one_at_a_time():
-    model = tiny()
-    src, src_mask = padded([4, 6])
-    tgt = ids(2, 5)
-    memory = model.encode(src, src_mask)
-    cache = model.start_cache(memory)
-    first = model.decode(memory, src_mask, tgt[:, :3], causal_mask(3), cache)
-    rest = [model.decode(memory, src_mask, tgt[:, t : t + 1], None, cache) for t in (3, 4)]
-    expected = model.decode(memory, src_mask, tgt, causal_mask(5))
-    torch.testing.assert_close(torch.cat([first, *rest], 1), expected, atol=1e-5, rtol=1e-5)
-
-
-def test_beams_share_one_copy_of_their_sentence():
-    model = tiny()
-    src, src_mask = padded([4, 6])
-    tgt = ids(6, 4)  # 3 beams of 2 sentences
-    cache = model.start_cache(model.encode(src, src_mask))
-    memory = model.encode(src, src_mask)
-    steps = [model.decode(memory, src_mask, tgt[:, t : t + 1], None, cache) for t in range(4)]
-    rows = torch.tensor([0, 0, 0, 1, 1, 1])
-    expected = model.decode(memory[rows], src_mask[rows], tgt, causal_mask(4))
-    torch.testing.assert_close(torch.cat(steps, 1), expected, atol=1e-5, rtol=1e-5)
-
-
-def test_reordering_a_cache_goes_on_from_the_other_rows():
-    model = tiny()
-    src, src_mask = padded([5])
-    memory = model.encode(src, src_mask)
-    tgt = ids(2, 4)
-    cache = model.start_cache(memory)
-    for t in range(3):
-        model.decode(memory, src_mask, tgt[:, t : t + 1], None, cache)
-    cache.reorder(torch.tensor([1, 0]))
-    step = model.decode(memory, src_mask, tgt[[1, 0], 3:], None, cache)
-    expected = model.decode(memory.expand(2, -1, -1), src_mask, tgt[[1, 0]], causal_mask(4))[:, 3:]
-    torch.testing.assert_close(step, expected, atol=1e-5, rtol=1e-5)
-
-
 def test_changing_a_target_token_leaves_earlier_logits_unchanged():  # fault 3
     model = tiny()
     src, src_mask = padded([5, 4])

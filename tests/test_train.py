@@ -85,7 +85,7 @@ PAIRS = [([3, 4, 5], [6, 7]), ([8], [9, 10, 11, 12, 13, 14]), ([3, 9, 9, 9, 9, 4
 def gradients(micro_batches):
     mine = Learner(tiny_model(), TrainConfig(clip_norm=1e9), torch.device("cpu"))
     seen = {}
-    mine.optimizer.register_step_pre_hook(
+    mine.optimizers[0].register_step_pre_hook(
         lambda *_: seen.update({n: p.grad.clone() for n, p in mine.model.named_parameters()})
     )
     loss, _ = mine.step(micro_batches, 1e-3, 1)

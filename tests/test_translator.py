@@ -321,7 +321,7 @@ def test_the_output_is_bounded_by_the_source_and_says_so() -> None:
     [result] = translator.translate(["dogs"], decode=GREEDY)
     assert result.warnings[0].startswith("stopped at the length bound")
     bound = 2 * (len(TOKENIZER.encode("dogs")) + 1) + 20
-    [[hypothesis]] = translator._decode([TOKENIZER.encode("dogs")], GREEDY, 1)
+    [[hypothesis]] = translator._decode(translator._ready(), [TOKENIZER.encode("dogs")], GREEDY, 1)
     assert (len(hypothesis.ids), hypothesis.finished) == (bound, False)
 
 
@@ -413,7 +413,7 @@ def test_attention_has_a_row_for_each_target_token_that_sums_to_one() -> None:
     assert attention.source == [*TOKENIZER.pieces(TOKENIZER.encode("I see two dogs.")), "⟨eos⟩"]
     assert attention.weights.shape == (len(attention.target), len(attention.source))
     torch.testing.assert_close(attention.weights.sum(1), torch.ones(len(attention.target)))
-    [[best]] = translator._decode([TOKENIZER.encode("I see two dogs.")], GREEDY, 1)
+    [[best]] = translator._decode(translator._ready(), [TOKENIZER.encode("I see two dogs.")], GREEDY, 1)
     end = ["⟨eos⟩"] if best.finished else []
     assert attention.target == [*TOKENIZER.pieces(best.ids), *end]
 

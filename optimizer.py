@@ -1,0 +1,108 @@
+"""The optimizers: Muon for the matrices inside the layers, AdamW for everything else.
+
+Shapes: n matrices of one shape, R rows and C columns.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+
+import torch
+from torch import Tensor, nn
+
+from config import TrainConfig
+from model import MultiHeadAttentionBlock, Transformer
+
+# The odd polynomial of Jordan et al. 2024 that lifts small singular values fastest towards 1.
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+ITERATIONS = 5
+# Matrices orthogonalised together; fixed, so that the number of workers changes no result.
+CHUNK = 8
+
+
+def orthogonalised(matrices: Tensor) -> Tensor:
+    """The nearest matrices whose singular values are about 1 (0.7 to 1.2), by Newton-Schulz iteration.
+
+    Args:
+        matrices: (n, R, C), float32.
+    Returns:
+        (n, R, C). A zero matrix stays zero.
+    Source: Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks".
+    """
+    a, b, c = NEWTON_SCHULZ
+    is_tall = matrices.size(1) > matrices.size(2)
+    x = matrices.mT if is_tall else matrices
+    x = x / (torch.linalg.matrix_norm(x, keepdim=True) + 1e-7)  # its largest singular value is at most 1
+    for _ in range(ITERATIONS):
+        square = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return x.mT if is_tall else x
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose direction is orthogonalised, so that a matrix learns in all directions at the same pace.
+
+    In float32: torch's own Muon computes in bfloat16, which a CPU emulates a hundred times slower. An update has
+    the size that AdamW's usually has, so one learning rate and weight decay fit both.
+
+    Args:
+        params: matrices.
+        fused: how many matrices stand above one another in each of them (queries, keys and values: 3).
+        run: maps a function over chunks of the work, in order; threads may share it.
+    Source: Jordan et al. 2024; scale and weight decay from Liu et al. 2025, arXiv:2502.16982.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        fused: Callable[[Tensor], int],
+        run: Executor,
+        lr: float,
+        momentum: float = 0.95,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+        self.fused, self.run = fused, run
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        for group in self.param_groups:
+            by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                average = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
+                average.lerp_(parameter.grad, 1 - group["momentum"])
+                direction = parameter.grad.lerp(average, group["momentum"])  # Nesterov's
+                num = self.fused(parameter)
+                for matrix, part in zip(parameter.chunk(num), direction.chunk(num), strict=True):
+                    by_shape.setdefault(part.shape, []).append((matrix, part))
+            pairs = [same[i : i + CHUNK] for same in by_shape.values() for i in range(0, len(same), CHUNK)]
+            stacks = [torch.stack([part for _, part in chunk]) for chunk in pairs]
+            for chunk, updates in zip(pairs, self.run.map(orthogonalised, stacks), strict=True):
+                for (matrix, _), update in zip(chunk, updates, strict=True):
+                    size = 0.2 * max(update.shape) ** 0.5
+                    matrix.mul_(1 - group["lr"] * group["weight_decay"]).add_(
+                        update, alpha=-group["lr"] * size
+                    )
+
+
+def make_optimizers(model: Transformer, config: TrainConfig, run: Executor) -> list[torch.optim.Optimizer]:
+    """What trains a model: every weight that learns belongs to one of them."""
+    inside = [m for stack in (model.encoder, model.decoder) for m in stack.modules()]
+    hidden = [m.weight for m in inside if isinstance(m, nn.Linear)] if config.optimizer == "muon" else []
+    stacked = {m.w_qkv.weight for m in inside if isinstance(m, MultiHeadAttentionBlock)}
+    others = [p for p in model.parameters() if p.requires_grad and p not in set(hidden)]
+    groups = [
+        {"params": [p for p in others if p.dim() > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in others if p.dim() == 1], "weight_decay": 0.0},
+    ]
+    optimizers: list[torch.optim.Optimizer] = [
+        torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    ]
+    if hidden:
+        muon = Muon(
+            hidden, lambda p: 3 if p in stacked else 1, run, config.lr, weight_decay=config.weight_decay
+        )
+        optimizers.append(muon)
+    return optimizers
