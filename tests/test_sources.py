@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dataset import causal_mask
 from decoding import search
+from incremental import IncrementalDecoder
 from model import (
     EncoderBlock,
     FeedForwardBlock,
@@ -806,12 +807,12 @@ def test_logits_do_not_depend_on_a_sources_padding(front, options):
 @FRONTS
 def test_a_source_of_another_kind_is_searched_alone_as_in_a_batch(front):
     src_embed, alone, batch, sizes = front()
-    model = build(src_embed)
+    decoder = IncrementalDecoder(build(src_embed))
     for beam in (1, 3):
         ids = {"bos_id": 1, "eos_id": 2, "beam": beam}
-        together = search(model, batch, over_heads(*sizes), [6] * 3, **ids)
+        together = search(decoder, batch, over_heads(*sizes), [6] * 3, **ids)
         for x, size, [found] in zip(alone, sizes, together, strict=True):
-            assert search(model, x, over_heads(size), [6], **ids)[0][0].ids == found.ids
+            assert search(decoder, x, over_heads(size), [6], **ids)[0][0].ids == found.ids
 
 
 @FRONTS
