@@ -19,7 +19,7 @@ CHUNK = 1_024
 
 class Linear(NamedTuple):
     """A linear map with its matrix as (in, out), in the order in which a product of few rows reads it: with the
-    usual (out, in), one row takes 1.7 times as long, 64 rows 1.4 times (docs/log.md)."""
+    usual (out, in), one row takes 1.5 times as long (docs/log.md)."""
 
     matrix: Tensor
     bias: Tensor

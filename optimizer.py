@@ -20,7 +20,7 @@ CHUNK = 8
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:
-    """The nearest matrices whose singular values are about 1 (0.7 to 1.2), by Newton-Schulz iteration.
+    """The nearest matrices whose singular values are about 1, mostly 0.7 to 1.2, by Newton-Schulz iteration.
 
     Args:
         matrices: (n, R, C), float32.
@@ -71,7 +71,10 @@ class Muon(torch.optim.Optimizer):
             for parameter in group["params"]:
                 if parameter.grad is None:
                     continue
-                average = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
+                state = self.state[parameter]
+                if not state:
+                    state["momentum"] = torch.zeros_like(parameter)
+                average = state["momentum"]
                 average.lerp_(parameter.grad, 1 - group["momentum"])
                 direction = parameter.grad.lerp(average, group["momentum"])  # Nesterov's
                 num = self.fused(parameter)
