@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from incremental import IncrementalDecoder, KVCache
+from incremental import GROUP, IncrementalDecoder, KVCache
 
 
 class Hypothesis(NamedTuple):
@@ -24,7 +24,7 @@ class Hypothesis(NamedTuple):
     """False: the length bound came before EOS."""
 
 
-def length_penalty(length: int, alpha: float) -> float:
+def length_penalty(length: float, alpha: float) -> float:
     """Divisor that makes scores of different lengths comparable; `length` counts EOS, alpha 0 switches it off.
 
     Source: Wu et al. 2016, eq. 14, arXiv:1609.08144.
@@ -70,8 +70,8 @@ def search(
     return _beam(decoder, cache, readout, max_lengths, beam, alpha, n_best)
 
 
-# Logits whose maximum is taken together.
-GROUP = 64
+# From so many rows on, a product over all columns at once would push its operands out of the processor's cache.
+MANY_ROWS, CHUNK = 16, 1_024
 
 
 class Readout:
@@ -94,30 +94,26 @@ class Readout:
         shortlist: Tensor | None = None,
     ) -> None:
         self.bos_id, self.eos_id, self.ids = bos_id, eos_id, shortlist
-        self.columns = decoder.output_columns(shortlist)
-        self.width = sum(len(bias) for _, bias in self.columns)
-        self.banned, self.banned_first = (
-            [self._column(i) for i in ids if shortlist is None or i in shortlist]
-            for ids in (banned_ids, (*banned_ids, eos_id))
+        bias, self.matrix = decoder.output_layer(shortlist)
+        self.bias, self.first_bias = (
+            bias.index_fill(0, self._columns(ids), -torch.inf) for ids in (banned_ids, (*banned_ids, eos_id))
         )
-        self.buffer = self.columns[0].bias.new_empty(0)
+        self.buffer = bias.new_empty(0)
 
-    def _column(self, token: int) -> int:
-        return token if self.ids is None else int((self.ids == token).nonzero())
+    def _columns(self, ids: Sequence[int]) -> Tensor:
+        wanted = torch.tensor(ids, dtype=torch.int64, device=self.matrix.device)
+        return wanted if self.ids is None else torch.isin(self.ids, wanted).nonzero().squeeze(1)
 
     def logits(self, x: Tensor, is_first: bool) -> Tensor:
         """(R, D) to (R, groups, GROUP), float32, in a buffer that the next call uses again."""
-        R, padded = len(x), -(-self.width // GROUP) * GROUP
-        if self.buffer.numel() < R * padded:
-            self.buffer = x.new_empty(R * padded)
-        out = self.buffer[: R * padded].view(R, padded)
-        start = 0
-        for matrix, bias in self.columns:
-            end = start + len(bias)
-            torch.addmm(bias, x, matrix, out=out[:, start:end])
-            start = end
-        out[:, self.width :] = -torch.inf
-        out[:, self.banned_first if is_first else self.banned] = -torch.inf
+        bias, (R, width) = self.first_bias if is_first else self.bias, (len(x), self.matrix.size(1))
+        if self.buffer.numel() < R * width:
+            self.buffer = x.new_empty(R * width)
+        out = self.buffer[: R * width].view(R, width)
+        size = CHUNK if R >= MANY_ROWS else width
+        for start in range(0, width, size):
+            part = slice(start, start + size)
+            torch.addmm(bias[part], x, self.matrix[:, part], out=out[:, part])
         return out.view(R, -1, GROUP)
 
     def top(self, x: Tensor, scores: Tensor, k: int, is_first: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -144,7 +140,7 @@ class Readout:
         best, index = candidates.flatten(1).topk(min(k, num_groups * GROUP), dim=1)
         group = group.gather(1, index // GROUP)
         # Where nothing is left to choose, the choice may fall on what only fills the last group.
-        column = (group % G * GROUP + index % GROUP).clamp_max_(self.width - 1)
+        column = (group % G * GROUP + index % GROUP).masked_fill_(best == -torch.inf, 0)
         return best, group // G, column if self.ids is None else self.ids[column]
 
     def best(self, x: Tensor, is_first: bool) -> tuple[Tensor, Tensor]:
@@ -154,6 +150,10 @@ class Readout:
         column = group * GROUP + logits[torch.arange(len(x), device=x.device), group].argmax(1)
         gain = largest - _log_sum(logits, largest.unsqueeze(1)).squeeze(1)
         return gain, column if self.ids is None else self.ids[column]
+
+
+# Rows that have ended are dropped when no more than this share still goes on: to drop them moves all caches.
+FULL = 0.94
 
 
 def _log_sum(logits: Tensor, largest: Tensor) -> Tensor:
@@ -167,14 +167,15 @@ def _greedy(
     found: list[list[Hypothesis]] = [[] for _ in max_lengths]
     tokens: list[list[int]] = [[] for _ in max_lengths]
     scores = [0.0] * len(max_lengths)
-    rows = list(range(len(max_lengths)))  # which sentence each active row is
+    rows: list[int | None] = list(range(len(max_lengths)))  # which sentence each row is; None = it has ended
     last = torch.full((len(rows),), readout.bos_id, device=readout.buffer.device)
-    while rows:
+    while True:
         gain, last = readout.best(decoder.step(last.unsqueeze(1), cache).squeeze(1), cache.length == 1)
-        alive = []
         for i, (row, token, log_probability) in enumerate(
             zip(rows, last.tolist(), gain.tolist(), strict=True)
         ):
+            if row is None:
+                continue
             scores[row] += log_probability
             finished = token == readout.eos_id
             if not finished:
@@ -182,9 +183,11 @@ def _greedy(
             if finished or len(tokens[row]) == max_lengths[row]:
                 score = scores[row] / length_penalty(len(tokens[row]) + finished, alpha)
                 found[row] = [Hypothesis(tokens[row], score, finished)]
-            else:
-                alive.append(i)
-        if len(alive) < len(rows):
+                rows[i] = None
+        alive = [i for i, row in enumerate(rows) if row is not None]
+        if not alive:
+            break
+        if len(alive) <= FULL * len(rows):
             rows = [rows[i] for i in alive]
             kept = torch.tensor(alive, dtype=torch.int64, device=last.device)
             last = last[kept]
@@ -226,7 +229,7 @@ def _beam(
     scores[:, 0] = 0.0
     tokens = torch.full((A, beam, 1), readout.bos_id, dtype=torch.int64, device=device)
     state = BeamState(list(range(A)), scores, tokens, [[] for _ in max_lengths])
-    while state.rows:
+    while True:
         decoded = decoder.step(state.tokens[:, :, -1], cache)
         parents = _advance(state, readout, decoded, beam, alpha)  # (A, W)
         length = state.tokens.size(2) - 1
@@ -238,13 +241,14 @@ def _beam(
         ]
         for i in set(range(len(state.rows))) - set(alive):
             _add_unfinished(state, i, n_best, length, alpha)
+        if not alive:
+            break
         if len(alive) < len(state.rows):
             kept = torch.tensor(alive, dtype=torch.int64, device=device)
             parents = parents[kept]
             cache.keep(kept)
             state.keep(kept)
-        if alive:
-            cache.reorder(parents)
+        cache.reorder(parents)
     return [found[:n_best] for found in state.finished]
 
 
@@ -276,13 +280,23 @@ def _add_finished(
             del found[beam:]
 
 
+# A beam may outgrow the best translation found by this factor and so many tokens.
+STRETCH = 1.25, 6
+
+
 def _is_done(
     found: list[Hypothesis], best_live: float, length: int, max_length: int, alpha: float, n_best: int
 ) -> bool:
-    """Whether no live beam can still enter the n best: log-probabilities only fall, penalties only grow."""
+    """Whether no live beam can still enter the n best: log-probabilities only fall, penalties only grow.
+
+    A translation far longer than the best so far is not waited for, though its score could be better.
+    """
     if length >= max_length or best_live == -torch.inf:
         return True
-    return len(found) >= n_best and best_live / length_penalty(max_length, alpha) <= found[n_best - 1].score
+    if len(found) < n_best:
+        return False
+    longest = min(max_length, STRETCH[0] * (len(found[0].ids) + 1) + STRETCH[1])
+    return best_live / length_penalty(max(length, longest), alpha) <= found[n_best - 1].score
 
 
 def _add_unfinished(state: BeamState, i: int, n_best: int, length: int, alpha: float) -> None:

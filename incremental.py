@@ -5,6 +5,7 @@ equal. Shapes: A sentences, W beams, S source length, D model width, H heads, K 
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -13,84 +14,138 @@ from torch import Tensor, nn
 
 from model import DecoderBlock, ResidualConnection, Transformer
 
-# Columns of the output projection that are multiplied at a time: on a CPU they stay in the processor's cache.
-CHUNK = 1_024
+# The columns of the output projection fill whole groups of this many.
+GROUP = 64
 
 
 class Linear(NamedTuple):
     """A linear map with its matrix as (in, out), in the order in which a product of few rows reads it: with the
     usual (out, in), one row takes 1.5 times as long (docs/log.md)."""
 
-    matrix: Tensor
     bias: Tensor
+    matrix: Tensor
 
     @classmethod
     def of(cls, layer: nn.Linear, start: int = 0, end: int | None = None) -> "Linear":
         """A copy of these outputs of a layer."""
-        return cls(layer.weight[start:end].detach().t().contiguous(), layer.bias[start:end].detach().clone())
+        return cls(layer.bias[start:end].detach().clone(), layer.weight[start:end].detach().t().contiguous())
 
     def __call__(self, x: Tensor) -> Tensor:
         return torch.addmm(self.bias, x, self.matrix)  # (rows, out)
 
+    def filled(self, multiple: int) -> "Linear":
+        """With as many outputs of -inf behind its own as make their number a multiple."""
+        missing = -len(self.bias) % multiple
+        return Linear(F.pad(self.bias, (0, missing), value=-math.inf), F.pad(self.matrix, (0, missing)))
 
-class Norm(NamedTuple):
-    """Layer normalisation around a sublayer."""
 
-    layer: nn.LayerNorm
-    is_pre: bool
+class Residual:
+    """Layer normalisation and sum around a sublayer."""
 
-    @classmethod
-    def of(cls, connection: ResidualConnection) -> "Norm":
-        return cls(connection.norm, connection.is_pre)
+    def __init__(self, connection: ResidualConnection) -> None:
+        norm = connection.norm
+        self.is_pre = connection.is_pre
+        self.shape, self.eps = list(norm.normalized_shape), norm.eps
+        self.weight, self.bias = norm.weight.detach(), norm.bias.detach()
 
-    def before(self, x: Tensor) -> Tensor:
-        return self.apply(x) if self.is_pre else x
+    def __call__(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.is_pre:
+            return sublayer(self.normalised(x)).add_(x)
+        return self.normalised(sublayer(x).add_(x))
 
-    def after(self, x: Tensor, sublayer: Tensor) -> Tensor:
-        total = sublayer.add_(x)
-        return total if self.is_pre else self.apply(total)
-
-    def apply(self, x: Tensor) -> Tensor:
-        return F.layer_norm(
-            x, self.layer.normalized_shape, self.layer.weight, self.layer.bias, self.layer.eps
-        )
+    def normalised(self, x: Tensor) -> Tensor:
+        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
 
 
 class StepBlock:
     """One decoder layer for the newest step."""
 
     def __init__(self, block: DecoderBlock) -> None:
-        own, cross, feed_forward = (
-            block.self_attention_block,
-            block.cross_attention_block,
-            block.feed_forward_block,
-        )
-        self.cross = cross
-        self.h, D = own.h, own.w_o.in_features
+        own, feed_forward = block.self_attention_block, block.feed_forward_block
+        self.cross = block.cross_attention_block
+        self.h, self.width = own.h, own.w_o.in_features
         self.qkv, self.own_out = Linear.of(own.w_qkv), Linear.of(own.w_o)
-        self.cross_query, self.cross_out = Linear.of(cross.w_qkv, 0, D), Linear.of(cross.w_o)
+        self.cross_query, self.cross_out = (
+            Linear.of(self.cross.w_qkv, 0, self.width),
+            Linear.of(self.cross.w_o),
+        )
         self.linear_1, self.linear_2 = Linear.of(feed_forward.linear_1), Linear.of(feed_forward.linear_2)
         self.activation = feed_forward.activation
-        self.norms = [Norm.of(c) for c in block.connections()]
+        self.residuals = [Residual(c) for c in block.connections()]
 
-    def start_cache(self, encoder_output: Tensor) -> "LayerCache":
+    def start_cache(self, encoder_output: Tensor, src_mask: Tensor | None) -> "LayerCache":
         """An empty cache with the cross-attention keys and values of these sentences."""
-        return LayerCache(*self.cross.project(encoder_output, 1, 3))
+        key, value = self.cross.project(encoder_output, 1, 3)
+        if len(key) == 1 and self.h * key.size(2) <= 2 * self.width:
+            return LayerCache(FoldedCross(self, key[0], value[0], src_mask), key)
+        return LayerCache(Cross(self, key, value, src_mask), key)
 
     def __call__(self, x: Tensor, layer: "LayerCache", cache: "KVCache") -> Tensor:
         """x (A·W, D) to the same shape; writes its keys and values into the cache."""
-        A, D = len(layer.cross_key), x.size(1)
-        first, second, third = self.norms
-        qkv = self.qkv(first.before(x)).view(A, -1, 3, self.h, D // self.h)  # (A, W, 3, H, K)
+        first, second, third = self.residuals
+        x = first(x, lambda y: self._self_attention(y, layer, cache))
+        x = second(x, layer.cross)
+        return third(x, self._feed_forward)
+
+    def _self_attention(self, x: Tensor, layer: "LayerCache", cache: "KVCache") -> Tensor:
+        A, D = len(layer.own), self.width
+        qkv = self.qkv(x).view(A, -1, 3, self.h, D // self.h)  # (A, W, 3, H, K)
         key, value = layer.append(qkv[:, :, 1:], cache.num_nodes)
         heads = F.scaled_dot_product_attention(qkv[:, :, 0].transpose(1, 2), key, value, cache.ancestors)
-        x = first.after(x, self.own_out(heads.transpose(1, 2).reshape(-1, D)))
-        query = (
-            self.cross_query(second.before(x)).view(A, -1, self.h, D // self.h).transpose(1, 2)
-        )  # (A, H, W, K)
-        heads = F.scaled_dot_product_attention(query, layer.cross_key, layer.cross_value, cache.cross_mask)
-        x = second.after(x, self.cross_out(heads.transpose(1, 2).reshape(-1, D)))
-        return third.after(x, self.linear_2(self.activation(self.linear_1(third.before(x)))))
+        return self.own_out(heads.transpose(1, 2).reshape(-1, D))
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        inner = self.linear_1(x)
+        return self.linear_2(torch.relu_(inner) if self.activation is F.relu else self.activation(inner))
+
+
+class Cross:
+    """Cross-attention of the newest step to the keys and values of A sentences."""
+
+    def __init__(self, block: StepBlock, key: Tensor, value: Tensor, src_mask: Tensor | None) -> None:
+        self.block = block
+        self.key, self.value = key.contiguous(), value.contiguous()  # (A, H, S, K)
+        self.mask = src_mask  # (A, 1, 1, S), float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(A·W, D) to the same shape."""
+        A, H, _, K = self.key.shape
+        query = self.block.cross_query(x).view(A, -1, H, K).transpose(1, 2)  # (A, H, W, K)
+        heads = F.scaled_dot_product_attention(query, self.key, self.value, self.mask)
+        return self.block.cross_out(heads.transpose(1, 2).reshape(len(x), -1))
+
+    def keep(self, sentences: Tensor) -> None:
+        self.key, self.value = self.key.index_select(0, sentences), self.value.index_select(0, sentences)
+        self.mask = None if self.mask is None else self.mask.index_select(0, sentences)
+
+
+class FoldedCross:
+    """The same for one sentence, with the projections folded into its keys and values.
+
+    A score is q·k with q = x·W + b: W·k is computed once, and likewise v times the output projection. A step then
+    reads two matrices of (D, H·S) in place of two of (D, D) and the keys and values.
+    """
+
+    def __init__(self, block: StepBlock, key: Tensor, value: Tensor, src_mask: Tensor | None) -> None:
+        H, S, K = key.shape
+        query, out, key = block.cross_query, block.cross_out, key / K**0.5
+        into = torch.einsum("dhk,hsk->dhs", query.matrix.view(-1, H, K), key)  # (D, H, S)
+        bias = torch.einsum("hk,hsk->hs", query.bias.view(H, K), key)
+        if src_mask is not None:
+            bias = bias + src_mask.view(S)
+        self.scores = Linear(bias.flatten(), into.flatten(1))
+        self.out = Linear(
+            out.bias, torch.einsum("hsk,hkd->hsd", value, out.matrix.view(H, K, -1)).flatten(0, 1)
+        )
+        self.h = H
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(W, D) to the same shape."""
+        scores = self.scores(x).view(len(x), self.h, -1)  # (W, H, S)
+        return self.out(scores.softmax(-1).flatten(1))
+
+    def keep(self, sentences: Tensor) -> None:
+        assert len(sentences) == 1
 
 
 class IncrementalDecoder:
@@ -100,8 +155,7 @@ class IncrementalDecoder:
         self.model = model
         self.blocks = [StepBlock(block) for block in model.decoder.blocks()]
         self.projection = model.projection_layer.proj
-        V = self.projection.out_features
-        self.columns = [Linear.of(self.projection, i, min(i + CHUNK, V)) for i in range(0, V, CHUNK)]
+        self.output = Linear.of(self.projection).filled(GROUP)
 
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         """As `Transformer.encode`."""
@@ -114,7 +168,8 @@ class IncrementalDecoder:
             encoder_output: (A, S, D).
             src_mask: (A, 1, 1, S), bool.
         """
-        return KVCache([block.start_cache(encoder_output) for block in self.blocks], src_mask, num_beams)
+        mask = None if src_mask is None or src_mask.all() else _additive(src_mask)
+        return KVCache([block.start_cache(encoder_output, mask) for block in self.blocks], num_beams)
 
     def step(self, tgt: Tensor, cache: "KVCache") -> Tensor:
         """Read the newest token of each beam.
@@ -131,23 +186,21 @@ class IncrementalDecoder:
             x = block(x, layer, cache)
         return self.model.decoder.norm(x).view(*tgt.shape, -1)
 
-    def output_columns(self, shortlist: Tensor | None) -> list[Linear]:
-        """The output projection in parts, of all ids or of a shortlist in its order."""
+    def output_layer(self, shortlist: Tensor | None) -> Linear:
+        """The output projection of all ids, or of a shortlist in its order; filled up to whole groups."""
         if shortlist is None:
-            return self.columns
+            return self.output
         weight, bias = self.projection.weight.detach()[shortlist], self.projection.bias.detach()[shortlist]
-        return [
-            Linear(w.t().contiguous(), b) for w, b in zip(weight.split(CHUNK), bias.split(CHUNK), strict=True)
-        ]
+        return Linear(bias, weight.t()).filled(GROUP)
 
 
 class LayerCache:
     """One decoder layer's keys and values: cross-attention's of A sentences, self-attention's step by step."""
 
-    def __init__(self, cross_key: Tensor, cross_value: Tensor) -> None:
-        self.cross_key, self.cross_value = cross_key, cross_value  # (A, H, S, K)
-        A, H, _, K = cross_key.shape
-        self.own = cross_key.new_empty(A, 0, 2, H, K)  # keys and values side by side, with room for more
+    def __init__(self, cross: Cross | FoldedCross, like: Tensor) -> None:
+        self.cross = cross
+        A, H, _, K = like.shape
+        self.own = like.new_empty(A, 0, 2, H, K)  # keys and values side by side, with room for more
 
     def append(self, new: Tensor, end: int) -> tuple[Tensor, Tensor]:
         """Write new keys and values (A, W, 2, H, K) so that they end at node `end`; return all up to there."""
@@ -160,6 +213,10 @@ class LayerCache:
         key, value = self.own[:, :end].unbind(2)  # (A, nodes, H, K)
         return key.transpose(1, 2), value.transpose(1, 2)
 
+    def keep(self, sentences: Tensor) -> None:
+        self.cross.keep(sentences)
+        self.own = self.own.index_select(0, sentences)
+
 
 class KVCache:
     """All that decoding step by step keeps of A sentences, made by `IncrementalDecoder.start_cache`.
@@ -169,17 +226,17 @@ class KVCache:
     changes its parent so changes a row of the mask, and no key moves.
     """
 
-    def __init__(self, layers: list[LayerCache], src_mask: Tensor | None, num_beams: int) -> None:
+    def __init__(self, layers: list[LayerCache], num_beams: int) -> None:
         self.layers = layers
         self.length = 0
         """Steps so far."""
         self.num_nodes = 0
-        self.cross_mask = None if src_mask is None or src_mask.all() else _additive(src_mask)  # (A, 1, 1, S)
         self.ancestors = None
         """(A, 1, W, nodes), float: 0 where the beam descends from the node or is it, else -inf; None for W = 1."""
         if num_beams > 1:
-            own = torch.eye(num_beams, dtype=torch.bool, device=layers[0].cross_key.device)
-            self.own = _additive(own).expand(len(layers[0].cross_key), 1, -1, -1)  # (A, 1, W, W)
+            pool = layers[0].own
+            own = torch.eye(num_beams, dtype=torch.bool, device=pool.device)
+            self.own = _additive(own).expand(len(pool), 1, -1, -1)  # (A, 1, W, W)
             self.ancestors = self.own[..., :0]
 
     def advance(self, num_beams: int) -> None:
@@ -213,10 +270,7 @@ class KVCache:
     def keep(self, sentences: Tensor) -> None:
         """Go on with these sentences alone, int64 (A',)."""
         for layer in self.layers:
-            layer.cross_key, layer.cross_value = layer.cross_key[sentences], layer.cross_value[sentences]
-            layer.own = layer.own[sentences]
-        if self.cross_mask is not None:
-            self.cross_mask = self.cross_mask[sentences]
+            layer.keep(sentences)
         if self.ancestors is not None:
             self.ancestors, self.own = self.ancestors[sentences], self.own[: len(sentences)]
 

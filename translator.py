@@ -10,7 +10,6 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +28,15 @@ from incremental import IncrementalDecoder
 from inputs import Input, Source, TextInput, Values
 from languages import primary_language
 from model import Transformer
+from parallel import fork_map
 from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, check_text
 
 LINE_BREAK = r"(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])+"
 # Where too long a sentence may be cut: after a stop with a space behind it, or one that needs none.
 STOP = re.compile(r"[.!?;:,…)\]»”](?=\s)|[。！？；：，、]")
 DECODE = DecodeConfig()
+# Fewer sentences than this are not worth a second process.
+MIN_BATCH = 8
 SOURCES = (str, bytes, Path, np.ndarray)
 
 
@@ -103,7 +105,7 @@ class Translator:
         src_lang: code of the source language, for the rules that find its sentences.
         max_length: longest source the model was trained on, in tokens, end token included.
         split_sentences: False translates each text as one unit, like a row of a corpus.
-        workers: batches translated side by side, each in a thread; see `runtime.start`.
+        workers: batches translated side by side on a CPU; see `runtime.start`.
         source: what the model reads; text unless given.
     """
 
@@ -291,17 +293,17 @@ class Translator:
         self, encoded: dict[Key, Values], decode: DecodeConfig, n_best: int
     ) -> dict[Key, list[Result]]:
         """Translate each distinct sentence once, with others of its length."""
-        order = sorted(encoded, key=lambda key: self.source.length(encoded[key]))
-        starts = range(0, len(order), decode.batch_size)
-        batches = [order[start : start + decode.batch_size] for start in starts]
-
+        order = sorted(encoded, key=lambda key: -self.source.length(encoded[key]))
+        # A part for each worker, however few there are; the longest first, so that all end together.
+        size = min(decode.batch_size, max(MIN_BATCH, -(-len(order) // self.workers)))
+        batches = [order[start : start + size] for start in range(0, len(order), size)]
         decoder = self._ready()
 
         def decoded(batch: list[Key]) -> list[list[Hypothesis]]:
             return self._decode(decoder, [encoded[key] for key in batch], decode, n_best)
 
-        with _evaluating(self.model), ThreadPoolExecutor(self.workers) as pool:
-            rows = [row for rows in pool.map(decoded, batches) for row in rows]
+        with _evaluating(self.model):
+            rows = [row for rows in fork_map(decoded, batches, self.workers) for row in rows]
         return {key: self._results(key, row) for key, row in zip(order, rows, strict=True)}
 
     def _results(self, key: Key, hypotheses: list[Hypothesis]) -> list[Result]:
@@ -350,11 +352,13 @@ class Translator:
 def _evaluating(model: Transformer) -> Iterator[None]:
     """Without dropout; afterwards the model is as it was."""
     was_training = model.training
-    model.eval()
+    if was_training:  # setting it visits every module
+        model.eval()
     try:
         yield
     finally:
-        model.train(was_training)
+        if was_training:
+            model.train()
 
 
 def _assemble(parts: list[Part], warnings: list[str], results: dict[Key, list[Result]]) -> Translation:

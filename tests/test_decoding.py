@@ -9,8 +9,8 @@ from torch import Tensor
 
 import decoding
 from dataset import causal_mask, pad_source
-from decoding import GROUP, Hypothesis, Readout, length_penalty, search
-from incremental import IncrementalDecoder, Linear
+from decoding import Hypothesis, Readout, length_penalty, search
+from incremental import GROUP, IncrementalDecoder, Linear
 from model import Transformer, build_transformer
 
 BOS, EOS = 1, 2
@@ -118,8 +118,8 @@ class Scripted(torch.nn.Module):
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         return src.unsqueeze(-1).float()
 
-    def output_columns(self, shortlist: None) -> list[Linear]:
-        return [Linear(torch.eye(self.vocab), torch.zeros(self.vocab))]
+    def output_layer(self, shortlist: None) -> Linear:
+        return Linear(torch.zeros(self.vocab), torch.eye(self.vocab)).filled(GROUP)
 
     def start_cache(self, memory: Tensor, src_mask: Tensor, beam: int) -> "ScriptedCache":
         return ScriptedCache(len(memory), beam)

@@ -95,5 +95,6 @@ def test_a_cache_through_any_reorders_and_dropped_sentences_equals_none(seed):
 def test_a_shortlist_gives_the_columns_of_the_whole_projection():
     model = tiny()
     x, shortlist = torch.randn(2, 16), torch.tensor([2, 5, 9])
-    [columns] = IncrementalDecoder(model).output_columns(shortlist)
-    torch.testing.assert_close(columns(x), model.project(x)[:, shortlist])
+    logits = IncrementalDecoder(model).output_layer(shortlist)(x)
+    torch.testing.assert_close(logits[:, :3], model.project(x)[:, shortlist])
+    assert (logits[:, 3:] == -torch.inf).all()

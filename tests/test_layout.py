@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ORDER = (
-    "config", "runtime", "lines", "languages", "tokenizer", "lexicon", "phrases", "quantities", "clauses",
+    "config", "runtime", "parallel", "lines", "languages", "tokenizer", "lexicon", "phrases", "quantities", "clauses",
     "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render", "readers", "cells",
     "origins", "corpus", "inputs", "pictures", "dataset", "incremental", "decoding", "checkpoint", "picture",
     "translator", "scores", "evaluate", "reporting", "optimizer", "learner", "train", "translate",

@@ -195,7 +195,18 @@ def test_results_come_in_the_order_of_the_texts(says: Says) -> None:
 def test_batches_hold_batch_size_sentences_of_like_length(says: Says) -> None:
     translator = says()
     translator.translate(["aa bb cc", "a", "aa bb", "b", "aa"], decode=DecodeConfig(beam=1, batch_size=2))
-    assert translator.batches == [["a", "b"], ["aa", "aa bb"], ["aa bb cc"], []]  # type: ignore[attr-defined]
+    assert translator.batches == [["aa bb cc", "aa bb"], ["aa", "a"], ["b"], []]  # type: ignore[attr-defined]
+
+
+def test_two_workers_find_what_one_finds() -> None:
+    texts = [f"I see {n} dogs, and a cat" for n in range(40)]
+    alone, together = real(), real()
+    together.workers = 2
+    for decode in (GREEDY, DecodeConfig(beam=3, batch_size=6)):
+        pairs = zip(
+            alone.translate(texts, decode=decode), together.translate(texts, decode=decode), strict=True
+        )
+        assert all(a.text == b.text and abs(a.score - b.score) < 1e-5 for a, b in pairs)
 
 
 def test_an_identical_sentence_is_translated_once(says: Says) -> None:
@@ -340,7 +351,7 @@ def test_sources_longer_than_any_of_training_are_bounded_like_the_longest(
     source = FeatureInput(1, np.zeros(2, np.float32), np.ones(2, np.float32))
     translator = Translator(tiny_model(), TOKENIZER, src_lang="speech", max_length=10, source=source)
     translator.translate([np.ones((length, 2), np.float32) for length in (4, 10, 5_000)])
-    assert bounds == [8 * 4 + 20, 8 * 10 + 20, 8 * 10 + 20]
+    assert bounds == [8 * 10 + 20, 8 * 10 + 20, 8 * 4 + 20]
 
 
 # Warnings

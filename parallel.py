@@ -1,0 +1,103 @@
+"""Work on a CPU shared out over processes that are forked for one call."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from typing import Generic, TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Elsewhere a forked process may not use what its parent has loaded.
+CAN_FORK = sys.platform == "linux"
+
+
+def fork_map(function: Callable[[Item], Result], items: Sequence[Item], num_workers: int) -> list[Result]:
+    """The results of all items, in order; whoever is free takes the next item.
+
+    Threads would wait for Python's lock between any two operations. Forked processes wait for nothing, and share
+    the model's memory. Where they are not to be had, threads do the work.
+
+    Args:
+        function: its results can be pickled; what it changes in memory is lost.
+        num_workers: this process included.
+    Raises:
+        ChildProcessError: a worker was killed.
+        Whatever the function raises.
+    """
+    num_workers = min(num_workers, len(items))
+    if num_workers < 2:
+        return [function(item) for item in items]
+    if not CAN_FORK:
+        with ThreadPoolExecutor(num_workers) as pool:
+            return list(pool.map(function, items))
+    work = Work(function, items)
+    context = multiprocessing.get_context("fork")
+    workers = []
+    try:
+        for _ in range(num_workers - 1):
+            receiver, sender = context.Pipe(duplex=False)
+            worker = context.Process(target=work.serve, args=(sender,), daemon=True)
+            worker.start()
+            sender.close()
+            workers.append((worker, receiver))
+        results = work.done()
+        for _, receiver in workers:
+            results |= _received(receiver)
+    finally:
+        for worker, receiver in workers:
+            receiver.close()
+            worker.terminate()
+            worker.join()
+    return [results[i] for i in range(len(items))]
+
+
+class Work(Generic[Item, Result]):
+    """Items that several processes take one after the other."""
+
+    def __init__(self, function: Callable[[Item], Result], items: Sequence[Item]) -> None:
+        self.function, self.items = function, items
+        self.num_taken = multiprocessing.get_context("fork").Value("q", 0)
+        self.parent = os.getpid()
+
+    def done(self) -> dict[int, Result]:
+        """Results of the items that were free, by number, when there are no more."""
+        results: dict[int, Result] = {}
+        while self.parent in (os.getpid(), os.getppid()):  # else nobody waits for them
+            with self.num_taken.get_lock():
+                number = self.num_taken.value
+                self.num_taken.value += 1
+            if number >= len(self.items):
+                break
+            results[number] = self.function(self.items[number])
+        return results
+
+    def serve(self, sender: "Connection[dict[int, Result] | Exception, None]") -> None:
+        """What a forked process does: send the results, or what went wrong."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        torch.set_num_threads(1)  # torch's own threads did not come along
+        try:
+            sender.send(self.done())
+        except BrokenPipeError:
+            pass
+        except Exception as error:
+            sender.send(error)
+
+
+def _received(receiver: "Connection[None, dict[int, Result] | Exception]") -> dict[int, Result]:
+    try:
+        answer = receiver.recv()
+    except EOFError:
+        raise ChildProcessError(
+            "a worker process was killed, perhaps for want of memory; try --threads 1"
+        ) from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
