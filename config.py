@@ -163,11 +163,15 @@ class DecodeConfig:
     """Exponent of the length penalty (Wu et al. 2016); 0 compares bare log-probabilities."""
     batch_size: int = 64
     """Sentences decoded together."""
+    shortlist: int = 0
+    """Likely translations considered of each source subword, beside frequent ones, in place of the whole
+    vocabulary; faster, and rarely another output. 0 = off."""
 
     def __post_init__(self) -> None:
         _require(1 <= self.beam <= 1_000, "--beam", "at least 1 and at most 1000", self.beam)
         _require(0 <= self.length_penalty <= 10, "--length-penalty", "from 0 to 10", self.length_penalty)
         _require(self.batch_size >= 1, "--batch-size", "at least 1", self.batch_size)
+        _require(0 <= self.shortlist <= 64, "--shortlist", "from 0 to 64", self.shortlist)
 
 
 @dataclass(frozen=True)

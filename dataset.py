@@ -231,8 +231,16 @@ class BatchSampler:
 
     def sources(self, most: int) -> list[Values]:
         """What is stored of the source sides of at most so many rows, at even distances."""
+        return self._src.take(self._spread(most))
+
+    def pairs(self, most: int) -> list[tuple[Values, Values]]:
+        """What is stored of both sides of at most so many rows, at even distances."""
+        chosen = self._spread(most)
+        return list(zip(self._src.take(chosen), self._tgt.take(chosen), strict=True))
+
+    def _spread(self, most: int) -> Ints:
         num = min(most, len(self._src_lengths))
-        return self._src.take(np.arange(num) * len(self._src_lengths) // num)
+        return np.arange(num) * len(self._src_lengths) // num
 
     def padding(self, epoch: int) -> Padding:
         """Padding share of the source and target positions of an epoch."""

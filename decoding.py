@@ -45,7 +45,7 @@ def search(
     beam: int = 1,
     alpha: float = 1.0,
     n_best: int = 1,
-    shortlist: Tensor | None = None,
+    shortlists: Sequence[Tensor] | None = None,
 ) -> list[list[Hypothesis]]:
     """Find the best translations of each row. The result of a row does not depend on the other rows.
 
@@ -57,14 +57,14 @@ def search(
         beam: 1 is greedy search, which ends at its first EOS.
         alpha: exponent of the length penalty.
         n_best: hypotheses wanted a row, at most `beam`; the first does not depend on it.
-        shortlist: the only ids that may be produced, EOS among them, int64; None = all.
+        shortlists: for each row the only ids that may be produced, EOS among them, int64, rising; None = all.
     Returns:
         For each row at most n_best hypotheses, best first.
     """
     if not 1 <= n_best <= beam:
         raise ValueError(f"n-best must be between 1 and the beam, got {n_best} with a beam of {beam}")
     cache = decoder.start_cache(decoder.encode(src, src_mask), src_mask, beam)
-    readout = Readout(decoder, bos_id, eos_id, banned_ids, shortlist)
+    readout = Readout(decoder, bos_id, eos_id, banned_ids, shortlists)
     if beam == 1:
         return _greedy(decoder, cache, readout, max_lengths, alpha)
     return _beam(decoder, cache, readout, max_lengths, beam, alpha, n_best)
@@ -82,7 +82,7 @@ class Readout:
 
     Args:
         decoder: whose output projection it is.
-        shortlist: the only ids that may be produced; None = all.
+        shortlists: for each sentence the only ids that may be produced; None = all. One product serves them all.
     """
 
     def __init__(
@@ -91,14 +91,25 @@ class Readout:
         bos_id: int,
         eos_id: int,
         banned_ids: Sequence[int],
-        shortlist: Tensor | None = None,
+        shortlists: Sequence[Tensor] | None = None,
     ) -> None:
-        self.bos_id, self.eos_id, self.ids = bos_id, eos_id, shortlist
-        bias, self.matrix = decoder.output_layer(shortlist)
+        self.bos_id, self.eos_id = bos_id, eos_id
+        self.ids = None if shortlists is None else torch.cat(list(shortlists)).unique()
+        bias, self.matrix = decoder.output_layer(self.ids)
         self.bias, self.first_bias = (
             bias.index_fill(0, self._columns(ids), -torch.inf) for ids in (banned_ids, (*banned_ids, eos_id))
         )
         self.buffer = bias.new_empty(0)
+        self.mask: Tensor | None = None
+        """(A, width), float: -inf where a sentence may not produce what another may."""
+        if shortlists is not None and self.ids is not None and len(shortlists) > 1:
+            self.mask = bias.new_full((len(shortlists), len(bias)), -torch.inf)
+            for row, ids in zip(self.mask, shortlists, strict=True):
+                row[torch.searchsorted(self.ids, ids)] = 0.0
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these sentences alone, int64 (A',)."""
+        self.mask = None if self.mask is None else self.mask.index_select(0, sentences)
 
     def _columns(self, ids: Sequence[int]) -> Tensor:
         wanted = torch.tensor(ids, dtype=torch.int64, device=self.matrix.device)
@@ -114,6 +125,8 @@ class Readout:
         for start in range(0, width, size):
             part = slice(start, start + size)
             torch.addmm(bias[part], x, self.matrix[:, part], out=out[:, part])
+        if self.mask is not None:
+            out.view(len(self.mask), -1, width).add_(self.mask.unsqueeze(1))
         return out.view(R, -1, GROUP)
 
     def top(self, x: Tensor, scores: Tensor, k: int, is_first: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -192,6 +205,7 @@ def _greedy(
             kept = torch.tensor(alive, dtype=torch.int64, device=last.device)
             last = last[kept]
             cache.keep(kept)
+            readout.keep(kept)
     return found
 
 
@@ -247,6 +261,7 @@ def _beam(
             kept = torch.tensor(alive, dtype=torch.int64, device=device)
             parents = parents[kept]
             cache.keep(kept)
+            readout.keep(kept)
             state.keep(kept)
         cache.reorder(parents)
     return [found[:n_best] for found in state.finished]

@@ -36,6 +36,7 @@ from model import Transformer
 from render import read_font
 from reporting import USES, Reporter, write_card
 from scores import Score, quick_score, score
+from shortlist import Shortlist
 from sources import StripEmbedding
 from tokenizer import Tokenizer
 from translator import Translator
@@ -56,6 +57,8 @@ CHANGEABLE = {
 VALIDATION_ROWS = 1_000
 # Rows whose patches say what patches look like.
 FITTED_ROWS = 4_000
+# Rows from which likely translations of each subword are learned.
+SHORTLIST_ROWS = 50_000
 NUM_SAMPLES = 5
 
 
@@ -329,6 +332,8 @@ def main(args: list[str] | None = None) -> None:
     learner, state = _make_learner(model, config.train, source, sampler, path, device, workers)
     validate = Validator(learner, tokenizer, source, config, splits["validation"], workers)
     checkpoint.create(path, config, tokenizer, source, splits.fingerprint)
+    if config.data.source == "text":
+        Shortlist.learn(sampler.pairs(SHORTLIST_ROWS), tokenizer.vocab_size).save(path)
     _record_data(path, splits, sampler, len(validate.sources))
     sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
     steps = f"about {-(-sampler.num_batches(0) // accumulate):,} steps an epoch, {accumulate} micro-batches a step"

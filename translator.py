@@ -29,6 +29,7 @@ from inputs import Input, Source, TextInput, Values
 from languages import primary_language
 from model import Transformer
 from parallel import fork_map
+from shortlist import Shortlist
 from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, check_text
 
 LINE_BREAK = r"(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])+"
@@ -125,6 +126,9 @@ class Translator:
         self.split_sentences = split_sentences
         self.decoder: IncrementalDecoder | None = None
         """Kept where the weights stay as they are."""
+        self.path: Path | None = None
+        """The model folder it was loaded from."""
+        self._shortlist: Shortlist | None = None
         self.device = model.projection_layer.proj.weight.device
         # Batches side by side fill the cores of a CPU; an accelerator is filled by one, and its memory by several.
         self.workers = workers if self.device.type == "cpu" else 1
@@ -148,7 +152,7 @@ class Translator:
             workers=workers,
             source=loaded.source,
         )
-        translator.decoder = IncrementalDecoder(loaded.model)
+        translator.decoder, translator.path = IncrementalDecoder(loaded.model), loaded.path
         return translator
 
     def translate(
@@ -171,6 +175,7 @@ class Translator:
             raise ValueError(
                 f"--n-best must be between 1 and --beam, got {n_best} with a beam of {decode.beam}"
             )
+        self._prepare_shortlist(decode)
         encoded: dict[Key, Values] = {}
         plans = []
         for number, source in enumerate(sources):
@@ -185,6 +190,7 @@ class Translator:
         Args:
             layer: which of the decoder's layers; in the last, -1, most names look at themselves.
         """
+        self._prepare_shortlist(decode)
         encoded: dict[Key, Values] = {}
         for _ in self._parts(source, 0, encoded, []):
             if encoded:
@@ -315,6 +321,12 @@ class Translator:
             results.setdefault(text, Result(text, score, finished))
         return list(results.values())
 
+    def _prepare_shortlist(self, decode: DecodeConfig) -> None:
+        if decode.shortlist and self._shortlist is None:
+            if self.path is None:
+                raise ValueError("--shortlist needs a translator that was loaded from a model folder")
+            self._shortlist = Shortlist.load(self.path, self.tokenizer.vocab_size)
+
     def _ready(self) -> IncrementalDecoder:
         """The decoder as the search needs it: made anew each time where the weights may have changed."""
         return self.decoder or IncrementalDecoder(self.model)
@@ -340,7 +352,14 @@ class Translator:
             beam=decode.beam,
             alpha=decode.length_penalty,
             n_best=n_best,
+            shortlists=self._shortlists(batch, decode.shortlist),
         )
+
+    def _shortlists(self, batch: list[Values], num_candidates: int) -> list[Tensor] | None:
+        if not num_candidates:
+            return None
+        assert self._shortlist is not None
+        return [self._shortlist.of(values, num_candidates).to(self.device) for values in batch]
 
     def _batch(self, batch: list[Values]) -> tuple[Tensor, Tensor]:
         """What the encoder reads, padded, and its mask (B, 1, 1, S)."""

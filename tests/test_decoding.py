@@ -221,7 +221,9 @@ def test_the_readout_finds_what_plain_log_softmax_and_topk_find(vocab, has_short
             logits[..., outside] = -math.inf
         total = (logits.log_softmax(-1) + scores.unsqueeze(-1)).flatten(1)
         expected, index = total.topk(8)
-        readout = Readout(IncrementalDecoder(model), BOS, EOS, (0, BOS), shortlist)
+        readout = Readout(
+            IncrementalDecoder(model), BOS, EOS, (0, BOS), None if shortlist is None else [shortlist] * 3
+        )
         best, beam, token = readout.top(x, scores, 8, is_first=False)
         gain, first = readout.best(x[:, 0], is_first=False)
     torch.testing.assert_close(best, expected)
@@ -232,15 +234,34 @@ def test_the_readout_finds_what_plain_log_softmax_and_topk_find(vocab, has_short
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_with_a_shortlist_nothing_else_is_produced_and_scores_are_among_it(beam):
+def test_with_a_shortlist_a_sentence_produces_nothing_else_whatever_its_neighbours_may(beam):
     model = tiny(40, scale=1.6)
-    shortlist = torch.tensor([EOS, 5, 7, 11, 30])
-    for found in find(model, [[3, 4], [9, 8, 7]], [9, 9], beam=beam, shortlist=shortlist):
+    lists = [torch.tensor([EOS, 5, 7, 11, 30]), torch.tensor([EOS, 6, 7, 12, 31, 33])]
+    together = find(model, [[3, 4], [9, 8, 7]], [9, 9], beam=beam, shortlists=lists)
+    for source, shortlist, found in zip([[3, 4], [9, 8, 7]], lists, together, strict=True):
         assert set(found[0].ids) <= set(shortlist.tolist()) - {EOS}
-    everything = find(model, [[3, 4]], [9], beam=beam, shortlist=torch.arange(40))
+        [[alone]] = find(model, [source], [9], beam=beam, shortlists=[shortlist])
+        assert alone.ids == found[0].ids and alone.score == pytest.approx(found[0].score, abs=1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_shortlist_of_everything_changes_nothing(beam):
+    model = tiny(40, scale=1.6)
+    everything = find(model, [[3, 4]], [9], beam=beam, shortlists=[torch.arange(40)])
     plain = find(model, [[3, 4]], [9], beam=beam)
     assert everything[0][0].ids == plain[0][0].ids
     assert everything[0][0].score == pytest.approx(plain[0][0].score, abs=1e-5)
+
+
+def test_a_search_does_not_wait_for_an_ending_far_beyond_the_best():
+    # [3] ends at once; 4 goes on for ever, at a cost that dividing by a great length would make up for.
+    table = {(): {3: 0.7, 4: 0.3}, (3,): {EOS: 1.0}} | {(4,) * n: {4: 1.0} for n in range(1, 300)}
+    model = Scripted(table, 6)
+    steps = []
+    step = model.step
+    model.step = lambda *args: steps.append(1) or step(*args)
+    assert find(model, [[3]], [250], beam=2, alpha=1.0)[0][0].ids == [3]
+    assert len(steps) < 20
 
 
 def test_long_searches_forget_what_no_beam_descends_from():

@@ -10,10 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ORDER = (
-    "config", "runtime", "parallel", "lines", "languages", "tokenizer", "lexicon", "phrases", "quantities", "clauses",
-    "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render", "readers", "cells",
-    "origins", "corpus", "inputs", "pictures", "dataset", "incremental", "decoding", "checkpoint", "picture",
-    "translator", "scores", "evaluate", "reporting", "optimizer", "learner", "train", "translate",
+    "config", "runtime", "parallel", "lines", "languages", "tokenizer", "lexicon", "phrases", "quantities",
+    "clauses", "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render",
+    "readers", "cells", "origins", "corpus", "inputs", "shortlist", "pictures", "dataset", "incremental",
+    "decoding", "checkpoint", "picture", "translator", "scores", "evaluate", "reporting", "optimizer",
+    "learner", "train", "translate",
 )  # fmt: skip
 
 
