@@ -99,7 +99,7 @@ class Readout:
         self.bias, self.first_bias = (
             bias.index_fill(0, self._columns(ids), -torch.inf) for ids in (banned_ids, (*banned_ids, eos_id))
         )
-        self.buffer = bias.new_empty(0)
+        self.buffer, self.scratch = bias.new_empty(0), bias.new_empty(0)
         self.mask: Tensor | None = None
         """(A, width), float: -inf where a sentence may not produce what another may."""
         if shortlists is not None and self.ids is not None and len(shortlists) > 1:
@@ -119,7 +119,7 @@ class Readout:
         """(R, D) to (R, groups, GROUP), float32, in a buffer that the next call uses again."""
         bias, (R, width) = self.first_bias if is_first else self.bias, (len(x), self.matrix.size(1))
         if self.buffer.numel() < R * width:
-            self.buffer = x.new_empty(R * width)
+            self.buffer, self.scratch = x.new_empty(R * width), x.new_empty(R * width)
         out = self.buffer[: R * width].view(R, width)
         size = CHUNK if R >= MANY_ROWS else width
         for start in range(0, width, size):
@@ -145,7 +145,9 @@ class Readout:
         num_groups = min(k, W * G)
         gain_of = scores.view(-1, 1)
         # The k best lie in the k groups with the best maxima; groups of all beams of a sentence compete.
-        offset = gain_of - _log_sum(logits, largest)  # (A·W, 1): makes a logit the score of its continuation
+        offset = gain_of - self._log_sum(
+            logits, largest
+        )  # (A·W, 1): makes a logit the score of its continuation
         _, group = (maxima + offset).view(A, W * G).topk(num_groups, dim=1)  # (A, k)
         row = torch.arange(A, device=x.device).unsqueeze(1) * (W * G) + group
         candidates = logits.view(A * W * G, GROUP)[row]  # (A, k, GROUP)
@@ -161,17 +163,23 @@ class Readout:
         logits = self.logits(x, is_first)  # (R, G, GROUP)
         largest, group = logits.amax(2).max(1)
         column = group * GROUP + logits[torch.arange(len(x), device=x.device), group].argmax(1)
-        gain = largest - _log_sum(logits, largest.unsqueeze(1)).squeeze(1)
+        gain = largest - self._log_sum(logits, largest.unsqueeze(1)).squeeze(1)
         return gain, column if self.ids is None else self.ids[column]
+
+    def _log_sum(self, logits: Tensor, largest: Tensor) -> Tensor:
+        """Logarithm of the sum of exponentials of each row, (R, 1), given its maximum."""
+        scratch = self.scratch[: logits.numel()].view(len(logits), -1)
+        return (
+            torch.sub(logits.flatten(1), largest, out=scratch)
+            .exp_()
+            .sum(1, keepdim=True)
+            .log_()
+            .add_(largest)
+        )
 
 
 # Rows that have ended are dropped when no more than this share still goes on: to drop them moves all caches.
 FULL = 0.94
-
-
-def _log_sum(logits: Tensor, largest: Tensor) -> Tensor:
-    """Logarithm of the sum of exponentials of each row, (R, 1), given its maximum."""
-    return (logits.flatten(1) - largest).exp_().sum(1, keepdim=True).log_().add_(largest)
 
 
 def _greedy(
