@@ -1,11 +1,17 @@
 # make demo    train on the embedded corpus and translate five sentences it does not contain
 # make test    the whole test suite
+# make bench   this project and its peers, side by side (hours); one part: make bench PART=training
+# make bench-small   the same on a tiny scale, to see that it runs
 
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/phrasebook-en-fr
+# What `make bench` measures, and what the engines learn from: a Hub name, or a folder: make bench CORPUS=multi30k-en-de
+PART ?= all
+CORPUS ?= $(firstword $(wildcard ../shared/data/multi30k-en-de) bentrevett/multi30k)
+BENCH := .venv-bench/bin/python benchmarks/bench.py
 
-.PHONY: demo test clean
+.PHONY: demo test bench bench-small clean
 
 demo: .venv/main.stamp
 	@if [ -e $(DEMO)/README.md ]; then echo "$(DEMO) is trained already"; \
@@ -27,5 +33,18 @@ test: .venv/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
+bench: .venv-bench/main.stamp
+	$(BENCH) $(PART) --corpus $(CORPUS)
+
+bench-small: .venv-bench/main.stamp
+	$(BENCH) $(PART) --corpus $(CORPUS) --small
+
+.venv-bench/main.stamp: requirements.txt benchmarks/requirements.txt
+	@echo "installing the packages and the peers into .venv-bench (1.9 GB)"
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check \
+		-r requirements.txt -r benchmarks/requirements.txt
+	touch $@
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .hypothesis translator.egg-info
+	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .hypothesis translator.egg-info
