@@ -1,5 +1,6 @@
 # make demo    train on the embedded corpus and translate five sentences it does not contain
-# make test    the whole test suite
+# make test    the test suite
+# make test-all   the slow tests, too
 # make bench   this project and its peers, side by side (hours); one part: make bench PART=training
 # make bench-small   the same on a tiny scale, to see that it runs
 
@@ -11,7 +12,7 @@ PART ?= all
 CORPUS ?= $(firstword $(wildcard ../shared/data/multi30k-en-de) bentrevett/multi30k)
 BENCH := .venv-bench/bin/python benchmarks/bench.py
 
-.PHONY: demo test bench bench-small clean
+.PHONY: demo test test-all bench bench-small clean
 
 demo: .venv/main.stamp
 	@if [ -e $(DEMO)/README.md ]; then echo "$(DEMO) is trained already"; \
@@ -22,6 +23,9 @@ demo: .venv/main.stamp
 
 test: .venv/dev.stamp
 	$(BIN)/python -m pytest -n 2
+
+test-all: .venv/dev.stamp
+	$(BIN)/python -m pytest -n 2 -m ""
 
 .venv/main.stamp: requirements.txt
 	@echo "installing the packages into .venv (1.8 GB)"

@@ -213,13 +213,16 @@ class TrainConfig:
     patience: int | None = 10
     """Validations without a better score before training stops; None = never."""
     keep_checkpoints: int = 2
-    """Newest checkpoints kept; the best weights are kept beside them."""
+    """Newest checkpoints kept, and those of their best weights so far: at most twice as many."""
     log_every: int = 20
     """Steps between log lines."""
     seed: int = 1
     """Fixes weights, dropout and the order of the batches."""
     mixed_precision: bool = True
     """Use bfloat16 where the hardware computes in it (never on a CPU)."""
+    init_from: str | None = None
+    """Model folder whose weights, tokenizer and architecture a new run starts from (fine-tuning); the optimizer and
+    the schedule start afresh."""
 
     def __post_init__(self) -> None:
         for flag in ("batch_tokens", "warmup_steps", "keep_checkpoints", "log_every"):
@@ -441,7 +444,7 @@ def _typed(hint: object, value: Json, where: str) -> object:
             return None
         return _typed(next(a for a in get_args(hint) if a is not type(None)), value, where)
     else:
-        if hint is float and type(value) is int:
+        if hint is float and type(value) is int and abs(value) < 2**53:
             value = float(value)
         if type(value) is hint:
             return value

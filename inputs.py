@@ -25,6 +25,7 @@ Source = str | bytes | Path | npt.NDArray[np.float32]
 
 STATISTICS = "features.json"
 MAX_CHANNELS = 100_000
+MAX_BYTES = 64 * MAX_CHANNELS  # of the file: two numbers for each channel
 # The squares of what the encoder makes of larger values do not fit into float32.
 MAX_DEVIATIONS = 1e15
 
@@ -171,7 +172,7 @@ class FeatureInput:
             ValueError: the file is damaged.
         """
         try:
-            record = json.loads(file.read_text(encoding="utf-8"))
+            record = cast(dict[str, list[float]], runtime.read_json(file, MAX_BYTES))
             mean, std = (np.array(record[name], np.float32) for name in ("mean", "std"))
             is_good = mean.ndim == 1 and 0 < len(mean) <= MAX_CHANNELS and mean.shape == std.shape
             if not (is_good and np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):

@@ -101,7 +101,7 @@ class Learner:
     def tensors(self) -> dict[str, Tensor]:
         """Everything that an exact resume needs beside TrainState."""
         state = {f"model.{n}": p for n, p in checkpoint.weights(self.model).items()}
-        state |= {f"average.{n}": p for n, p in checkpoint.weights(self.averaged).items()}
+        state |= {f"{checkpoint.AVERAGE}{n}": p for n, p in checkpoint.weights(self.averaged).items()}
         names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
         for optimizer in self.optimizers:
             for parameter, values in optimizer.state.items():
@@ -116,7 +116,7 @@ class Learner:
             return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
 
         checkpoint.copy_weights(self.model, part("model."), source)
-        checkpoint.copy_weights(self.averaged, part("average."), source)
+        checkpoint.copy_weights(self.averaged, part(checkpoint.AVERAGE), source)
         names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
         for optimizer in self.optimizers:
             for parameter in (p for group in optimizer.param_groups for p in group["params"]):

@@ -37,7 +37,8 @@ class Reporter:
         self.file = path / "metrics.jsonl"
         kept = _lines_until(self.file, state.step)
         runtime.write_atomic(self.file, "".join(kept))
-        self.writer = SummaryWriter(path / "tensorboard", purge_step=state.step + 1 if state.step else None)
+        # TensorBoard drops what a killed process wrote of this step and later ones. The files stay as they are.
+        self.writer = SummaryWriter(path / "tensorboard", purge_step=state.step + 1)
         self.bar: tqdm | None = None
         if sys.stderr.isatty():
             self.bar = tqdm(total=100, bar_format="{percentage:3.0f}%|{bar:20}| {desc}", desc="training")
@@ -67,7 +68,6 @@ class Reporter:
         self.writer.add_text("samples", text, state.step)
         figure = draw_attention(*picture)
         self.writer.add_figure("cross-attention", figure, state.step)
-        self.writer.flush()
         best = " (best so far)" if state.best_step == state.step else ""
         result = f"BLEU {values['bleu']:.2f}, chrF2++ {values['chrf']:.2f}{best}"
         self.say(f"validation at step {state.step:,}: {result}, after {_clock(state.elapsed_s)}")
@@ -76,6 +76,10 @@ class Reporter:
         """A line for the person watching, above the bar if there is one."""
         tqdm.write(text)
         sys.stdout.flush()
+
+    def flush(self) -> None:
+        """Before a checkpoint is written: what has been told of the steps up to it must not get lost."""
+        self.writer.flush()
 
     def close(self) -> None:
         """Close the bar and TensorBoard's file."""
@@ -92,6 +96,8 @@ class Reporter:
         }
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**fixed, **values}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
         for name, value in values.items():
             self.writer.add_scalar(f"{kind}/{name}", value, state.step)
 
@@ -99,8 +105,16 @@ class Reporter:
 def _lines_until(file: Path, step: int) -> list[str]:
     if not file.is_file():
         return []
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    return [line for line in lines if line.endswith("\n") and _is_until(line, step)]
+
+
+def _is_until(line: str, step: int) -> bool:
+    """Whether a line tells of this step or one before; one that a power cut has damaged tells of none."""
+    try:
+        return bool(json.loads(line)["step"] <= step)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
 
 
 def _clock(seconds: float) -> str:
@@ -123,12 +137,13 @@ def write_card(
         scores: scores by split.
         num_pairs: sentence pairs learned from. num_parameters: weights of the model.
     """
-    data, model = config.data, config.model
+    data, model, init_from = config.data, config.model, config.train.init_from
     lines = [
         f"# Translator {data.src} → {data.tgt}",
         "",
         f"Trained on `{data.dataset}`: {num_pairs:,} sentence pairs, {state.target_tokens:,} target tokens "
-        f"seen in {state.step:,} steps, {_clock(state.elapsed_s)} on {_hardware()}.",
+        f"seen in {state.step:,} steps, {_clock(state.elapsed_s)} on {_hardware()}"
+        + (f", from the weights of `{init_from}`." if init_from else "."),
         "",
         f"{READS[data.source]}. Transformer with {model.num_layers} encoder and {model.num_decoder_layers} decoder "
         f"layers, width {model.d_model}, {model.num_heads} heads, feed-forward {model.d_ff}; {num_parameters:,} "

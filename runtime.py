@@ -1,15 +1,27 @@
 """What a command needs from the machine: device, precision, threads, whole files, errors in one line."""
 
 import errno
+import json
 import os
+import platform
 import signal
 import sys
 import tempfile
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+
+from config import Json
+
+LOCK = ".lock"
+MOST_CHARACTERS = 1_000
+"""Of a message: a damaged file may be quoted in it."""
+INCOMPLETE = ".incomplete"
+"""How the name of a file or folder ends that is still being written; its first character is a dot."""
 
 
 def device(name: str = "auto") -> torch.device:
@@ -65,7 +77,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
         raise ValueError(f"{path} is no ordinary file and would be replaced; name another")
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=INCOMPLETE, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(raw)
@@ -109,6 +121,55 @@ def sync_folder(path: Path) -> None:
             os.close(handle)
 
 
+def check_size(file: Path, most_bytes: int) -> None:
+    """Raise a ValueError for a file that is too large for what it should hold."""
+    size = file.stat().st_size
+    if size > most_bytes:
+        raise ValueError(f"{file} has {size:,} bytes, but at most {most_bytes:,} make sense; copy it anew")
+
+
+def read_json(file: Path, most_bytes: int) -> Json:
+    """Parse a JSON file whose size is known to be small.
+
+    Raises:
+        ValueError: it is larger, which is seen before it is read, or it is no JSON.
+    """
+    check_size(file, most_bytes)
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} is not JSON: {error}") from None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder for this process alone; the kernel lets go when the process ends, however it ends.
+
+    The file that carries the lock stays in the folder: if it were removed, two processes could hold two of them.
+
+    Raises:
+        ValueError: another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    with os.fdopen(handle, "r+", encoding="utf-8", errors="replace") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = file.read(200) or "another process"
+            advice = "wait until that has ended, or choose another folder"
+            raise ValueError(f"{folder} is in use by {holder}; {advice}") from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}")
+        file.flush()
+        yield
+
+
 def run_command(main: Callable[[], None]) -> None:
     """Run a command; the user's mistakes become one line on stderr and exit code 2.
 
@@ -116,6 +177,7 @@ def run_command(main: Callable[[], None]) -> None:
     """
     # Pillow's remarks on the inside of a picture: what matters is said by render.py, in one line.
     warnings.filterwarnings("ignore", module="PIL")
+    threading.excepthook = _report_in_thread
     try:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise ValueError(
@@ -136,8 +198,15 @@ def run_command(main: Callable[[], None]) -> None:
         sys.exit(2)
 
 
+def _report_in_thread(args: threading.ExceptHookArgs) -> None:
+    """Without the traceback of a full disk from TensorBoard's thread: the main one meets the same error."""
+    if not issubclass(args.exc_type, OSError):
+        threading.__excepthook__(args)
+
+
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno is not None:
         what = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
         return f"{what}; free some space and run again" if error.errno == errno.ENOSPC else what
-    return " ".join(str(error).split())
+    words = " ".join(str(error).split())
+    return words if len(words) <= MOST_CHARACTERS else f"{words[:MOST_CHARACTERS]} …"

@@ -21,6 +21,8 @@ SPECIAL_TOKENS = ("⟨pad⟩", "⟨bos⟩", "⟨eos⟩")
 PAD_ID, BOS_ID, EOS_ID = range(3)
 MIN_VOCAB_SIZE = len(SPECIAL_TOKENS) + 256
 
+# Of tokenizer.json: several times what a vocabulary of 32,000 takes.
+MAX_BYTES = 32 << 20
 # Each word is cut in one of this many ways under BPE-dropout: varied enough, and few enough to be cached.
 NUM_DRAWS = 16
 
@@ -75,7 +77,7 @@ class Tokenizer:
         if not path.is_file():
             raise FileNotFoundError(f"no tokenizer file {path}; training writes it into the model folder")
         try:
-            obj = json.loads(path.read_text(encoding="utf-8"))
+            obj = cast(dict[str, Json], runtime.read_json(path, MAX_BYTES))
             vocab, merges = _read_model(obj)
             tokenizer = cls(vocab, merges)
             own = json.loads(tokenizer._hf.to_str())

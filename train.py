@@ -1,5 +1,6 @@
 """Train a translator: read a corpus, choose a recipe, learn, validate decoded text, leave a model folder."""
 
+import contextlib
 import itertools
 import json
 import math
@@ -21,6 +22,7 @@ import runtime
 from checkpoint import TrainState
 from config import (
     Config,
+    DataConfig,
     DecodeConfig,
     TrainConfig,
     check_source,
@@ -49,11 +51,14 @@ examples:
   python train.py --dataset opus_books --dataset-config en-fr
   python train.py --source image
   python train.py --resume runs/letters-en-de
+  python train.py --init-from runs/letters-en-de --dataset reports --src en --tgt de
 """
 # Settings that a resumed run may change; everything else has already shaped the weights or the data.
 CHANGEABLE = {
     "--max-minutes", "--max-steps", "--patience", "--keep-checkpoints", "--log-every", "--validate-every"
 }  # fmt: skip
+# Settings of model and source that a run started from another's weights may change: they shape no weight.
+FREE = {"--dropout", "--font-size-range", "--varied-share"}
 VALIDATION_ROWS = 1_000
 # Rows whose patches say what patches look like.
 FITTED_ROWS = 4_000
@@ -98,11 +103,16 @@ def progress_of(step: int, elapsed_s: float, config: TrainConfig) -> float:
     return min(1.0, max(by_steps, by_time))
 
 
+class Interrupted(BaseException):
+    """A signal arrived during work that can be thrown away."""
+
+
 class StopRequest:
     """While it is entered, Ctrl-C or SIGTERM asks the loop to save and stop; a second one stops at once."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self.is_interruptible = False
 
     def __enter__(self) -> "StopRequest":
         numbers = (signal.SIGINT, signal.SIGTERM)
@@ -114,9 +124,22 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
-        if self.signal is not None:
-            sys.exit(128 + number)
         self.signal = number
+        for each, _ in self.before:  # the next one ends the process, whatever it is waiting for
+            signal.signal(each, signal.SIG_DFL)
+        if self.is_interruptible:
+            raise Interrupted
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Inside, a signal raises Interrupted, and one that came before does so at the beginning."""
+        if self.signal is not None:
+            raise Interrupted
+        self.is_interruptible = True
+        try:
+            yield
+        finally:
+            self.is_interruptible = False
 
 
 def batches_from(sampler: BatchSampler, state: TrainState, accumulate: int) -> Iterator[list[Batch]]:
@@ -161,16 +184,22 @@ class Validator:
             source=source,
         )
 
-    def __call__(self, state: TrainState, reporter: Reporter, path: Path) -> None:
-        """Translate, score, log; on a better score note it in `state` and write model.safetensors."""
-        translations = self.translator.translate(self.sources, decode=DecodeConfig(beam=1))
-        bleu, chrf = quick_score([t.text for t in translations], self.references, tgt=self.tgt)
+    def __call__(self, state: TrainState, reporter: Reporter, path: Path, stop: StopRequest) -> None:
+        """Translate, score, log; on a better score note it in `state` and write model.safetensors.
+
+        Raises:
+            Interrupted: a signal came; nothing has changed.
+        """
+        with stop.interruptible():
+            translations = self.translator.translate(self.sources, decode=DecodeConfig(beam=1))
+            bleu, chrf = quick_score([t.text for t in translations], self.references, tgt=self.tgt)
+            picture = self.translator.attention(self.pictured)
+        state.needs_validation = False
         if bleu > state.best_score:
             state.best_score, state.best_step, state.bad_validations = bleu, state.step, 0
-            checkpoint.save_weights(path, self.learner.averaged)
+            checkpoint.save_weights(path, self.learner.averaged, state.step)
         else:
             state.bad_validations += 1
-        picture = self.translator.attention(self.pictured)
         values = {"bleu": bleu, "chrf": chrf}
         reporter.log_validation(state, values, translations[:NUM_SAMPLES], picture)
 
@@ -197,25 +226,34 @@ def train(
     started = time.monotonic() - state.elapsed_s
     logged_at, logged_tokens = time.monotonic(), state.target_tokens
     with StopRequest() as stop:
-        while not _is_over(state, config):
-            lr = learning_rate(state.step + 1, progress_of(state.step, state.elapsed_s, config), config)
-            batches = next(stream)
-            loss, norm = learner.step(batches, lr, state.step + 1)
-            state.step += 1
-            state.target_tokens += sum(batch.num_tokens for batch in batches)
-            state.elapsed_s = time.monotonic() - started
-            is_validation = state.step % validate_every == 0 or _is_over(state, config)
-            if state.step % config.log_every == 0 or is_validation:
-                _check_finite(learner, path)
-                rate = (state.target_tokens - logged_tokens) / (time.monotonic() - logged_at)
-                values = {"loss": loss.item(), "lr": lr, "gradient_norm": norm.item(), "tokens_per_s": rate}
-                reporter.log_step(state, values, progress_of(state.step, state.elapsed_s, config))
-                logged_at, logged_tokens = time.monotonic(), state.target_tokens
+        while state.needs_validation or not _is_over(state, config):
+            if not state.needs_validation:  # it does where the last start was interrupted by a signal
+                lr = learning_rate(state.step + 1, progress_of(state.step, state.elapsed_s, config), config)
+                batches = next(stream)
+                loss, norm = learner.step(batches, lr, state.step + 1)
+                state.step += 1
+                state.target_tokens += sum(batch.num_tokens for batch in batches)
+                state.elapsed_s = time.monotonic() - started
+                state.needs_validation = state.step % validate_every == 0 or _is_over(state, config)
+                if state.step % config.log_every == 0 or state.needs_validation:
+                    _check_finite(learner, path)
+                    rate = (state.target_tokens - logged_tokens) / (time.monotonic() - logged_at)
+                    values = {
+                        "loss": loss.item(),
+                        "lr": lr,
+                        "gradient_norm": norm.item(),
+                        "tokens_per_s": rate,
+                    }
+                    reporter.log_step(state, values, progress_of(state.step, state.elapsed_s, config))
+                    logged_at, logged_tokens = time.monotonic(), state.target_tokens
+            is_validation = state.needs_validation
             if is_validation:
-                validate(state, reporter, path)
+                with contextlib.suppress(Interrupted):
+                    validate(state, reporter, path, stop)
                 state.elapsed_s, logged_at = time.monotonic() - started, time.monotonic()
             if is_validation or stop.signal is not None:
                 _check_finite(learner, path)
+                reporter.flush()
                 saved = checkpoint.save_state(path, state, learner.tensors(), config.keep_checkpoints)
             if stop.signal is not None:
                 reporter.close()
@@ -245,11 +283,33 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
     """Read the corpus and fill the settings that were not given, by recipe or from the run to go on with."""
     if cmd.run.resume is not None:
         return _prepare_resume(cmd, cmd.run.resume, args)
-    check_source(cmd)
+    if cmd.train.init_from is not None:
+        cmd = _with_architecture(cmd, Path(cmd.train.init_from), args)
+    else:
+        check_source(cmd)
     name = cmd.data.dataset.removeprefix("builtin:")
     name = (Path(name).resolve() if Path(name).exists() else Path(name)).name.split(".")[0]
     kind = "" if cmd.data.source == "text" else f"-{cmd.data.source}"
     out = cmd.run.out or Path("runs") / f"{name}-{cmd.data.src}-{cmd.data.tgt}{kind}"
+    _refuse_taken(out)
+    if cmd.source.font is not None and cmd.train.init_from is None:
+        read_font(Path(cmd.source.font))  # before the corpus is read rather than after
+    splits = read_splits(cmd.data)
+    has_accelerator = runtime.device(cmd.run.device).type != "cpu"
+    chosen, reason = recipe(cmd, len(splits["train"]), workers, has_accelerator)
+    print(f"recipe: {reason}")
+    if cmd.train.init_from is not None:
+        train = replace(chosen.train, init_from=cmd.train.init_from)
+        chosen = replace(chosen, model=cmd.model, train=train)
+        print(f"weights, tokenizer and architecture: from {cmd.train.init_from}")
+    final = parse_args(TrainCommand, args=args, default=_command(chosen))
+    for flag, preset, given in _differences(chosen, final):
+        print(f"overridden: {flag} {given}" + ("" if preset is None else f" instead of {preset}"))
+    return final, splits, out
+
+
+def _refuse_taken(out: Path) -> None:
+    """See that a new run may begin in a folder."""
     if (out / "config.json").exists():
         if (out / checkpoint.CARD).exists():
             raise ValueError(
@@ -257,25 +317,32 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
             )
         advice = f"go on with it: --resume {out}, or choose another folder: --out DIR"
         raise ValueError(f"{out} holds an unfinished run; {advice}")
+    if (out / runtime.LOCK).exists():  # of a run that was killed before it began, or that holds it just now
+        return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} is there already and is not empty; choose another folder: --out DIR")
-    if cmd.source.font is not None:
-        read_font(Path(cmd.source.font))  # before the corpus is read rather than after
-    splits = read_splits(cmd.data)
-    has_accelerator = runtime.device(cmd.run.device).type != "cpu"
-    chosen, reason = recipe(cmd, len(splits["train"]), workers, has_accelerator)
-    print(f"recipe: {reason}")
-    final = parse_args(TrainCommand, args=args, default=_command(chosen))
-    for flag, preset, given in _differences(chosen, final):
-        print(f"overridden: {flag} {given}" + ("" if preset is None else f" instead of {preset}"))
-    return final, splits, out
+
+
+def _with_architecture(cmd: TrainCommand, path: Path, args: list[str] | None) -> TrainCommand:
+    """The command with all that the weights in `path` fix: the model, and how it reads its source."""
+    start, _ = checkpoint.read_config(path)
+    data = replace(DataConfig(), source=start.data.source)
+    if start.model.positions == "learned":
+        data = replace(data, max_length=start.data.max_length)
+    default = TrainCommand(data, start.model, TrainConfig(), start.source)
+    final = parse_args(TrainCommand, args=args, default=default)
+    free = FREE | {f"--{f.name.replace('_', '-')}" for f in fields(DataConfig)} - {"--source"}
+    if start.model.positions == "learned":
+        free -= {"--max-length"}
+    for flag, was, now in _differences(default, final, ("data", "model", "source")):
+        if flag not in free:
+            raise ValueError(f"the model in {path} has {flag} {was}, not {now}; leave the flag out")
+    return final
 
 
 def _prepare_resume(
     cmd: TrainCommand, path: Path, args: list[str] | None
 ) -> tuple[TrainCommand, Splits, Path]:
-    if cmd.run.out is not None:
-        raise ValueError(f"--resume goes on in its own folder, {path}; leave --out out")
     saved, fingerprint = checkpoint.read_config(path)
     final = parse_args(TrainCommand, args=args, default=_command(saved))
     for flag, was, now in _differences(saved, final):
@@ -294,9 +361,11 @@ def _command(config: Config) -> TrainCommand:
     return TrainCommand(config.data, config.model, config.train, config.source)
 
 
-def _differences(before: Config, after: Config) -> Iterator[tuple[str, object, object]]:
+def _differences(
+    before: Config, after: Config, groups: tuple[str, ...] = ("data", "model", "train", "source")
+) -> Iterator[tuple[str, object, object]]:
     """Flags whose values differ, with both values."""
-    for group in ("data", "model", "train", "source"):
+    for group in groups:
         old, new = getattr(before, group), getattr(after, group)
         for name in (f.name for f in fields(old) if getattr(old, f.name) != getattr(new, f.name)):
             yield f"--{name.replace('_', '-')}", getattr(old, name), getattr(new, name)
@@ -313,27 +382,42 @@ def make_sampler(rows: Dataset, tokenizer: Tokenizer, source: Input, config: Con
 
 def main(args: list[str] | None = None) -> None:
     """The command."""
+    with contextlib.ExitStack() as held:
+        _main(args, held)
+
+
+def _main(args: list[str] | None, held: contextlib.ExitStack) -> None:
     cmd = parse_args(TrainCommand, args=args, description=DESCRIPTION)
     device, workers = runtime.device(cmd.run.device), runtime.start(cmd.run.threads)
+    if cmd.run.resume is not None:
+        if cmd.run.out is not None:
+            raise ValueError(f"--resume goes on in its own folder, {cmd.run.resume}; leave --out out")
+        checkpoint.read_config(cmd.run.resume)  # there is a run, and no link in it leads elsewhere
+        held.enter_context(runtime.locked(cmd.run.resume))
     cmd, splits, path = prepare_run(cmd, args, workers)
     accumulate = num_micro_batches(cmd, workers, device.type != "cpu")
     config = Config(cmd.data, cmd.model, replace(cmd.train, accumulate=accumulate), cmd.source)
     if config.train.patience is None and config.train.max_minutes is None and config.train.max_steps is None:
         raise ValueError("--patience None never ends without --max-minutes or --max-steps; give one of them")
     torch.manual_seed(config.train.seed)
-    tokenizer, source = _make_sides(config, splits["train"], path if cmd.run.resume else None)
+    init_from = None if config.train.init_from is None else Path(config.train.init_from)
+    tokenizer, source = _make_sides(config, splits["train"], path if cmd.run.resume else init_from)
     rows = encode_split(splits["train"], tokenizer, config.data.max_length, splits.report, source=source)
     print(splits.report)
     longest = config.data.max_length if config.model.positions == "learned" else None
     for split in splits.keys() - {"train"}:
         check_sources(splits[split], source, split, longest)
     sampler = make_sampler(rows, tokenizer, source, config)
+    if cmd.run.resume is None:
+        held.enter_context(runtime.locked(path))
+        _refuse_taken(path)  # again: another run may have come and gone
+    checkpoint.clear_leftovers(path)
     model = checkpoint.build(config, tokenizer.vocab_size, source)
     learner, state = _make_learner(model, config.train, source, sampler, path, device, workers)
     validate = Validator(learner, tokenizer, source, config, splits["validation"], workers)
-    checkpoint.create(path, config, tokenizer, source, splits.fingerprint)
-    if config.data.source == "text":
+    if config.data.source == "text" and not cmd.run.resume:
         Shortlist.learn(sampler.pairs(SHORTLIST_ROWS), tokenizer.vocab_size).save(path)
+    checkpoint.create(path, config, tokenizer, source, splits.fingerprint)
     _record_data(path, splits, sampler, len(validate.sources))
     sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
     steps = f"about {-(-sampler.num_batches(0) // accumulate):,} steps an epoch, {accumulate} micro-batches a step"
@@ -388,16 +472,30 @@ def _make_learner(
     device: torch.device,
     workers: int,
 ) -> tuple[Learner, TrainState]:
-    """The learner of a model, and where its run stands: at the start, or at the newest checkpoint in `path`."""
+    """The learner of a model, and where its run stands: at the start, or at the newest checkpoint in `path`.
+
+    The weights that a run starts from become its first checkpoint, before its config.json is there: what becomes of
+    their folder matters no more.
+    """
     is_new = not checkpoint.checkpoints(path)
-    if is_new and isinstance(model.src_embed, StripEmbedding):
+    if is_new and config.init_from is not None:
+        start = checkpoint.load(Path(config.init_from), torch.device("cpu"))
+        checkpoint.copy_weights(model, checkpoint.weights(start.model), start.path)
+    elif is_new and isinstance(model.src_embed, StripEmbedding):
         rng, values = np.random.default_rng(config.seed), sampler.sources(FITTED_ROWS)
         model.src_embed.fit(source.pad(values[i : i + 64], rng) for i in range(0, len(values), 64))
     learner = Learner(model, config, device, workers)
     if is_new:
+        if config.init_from is not None:
+            checkpoint.save_state(path, TrainState(), learner.tensors(), config.keep_checkpoints)
         return learner, TrainState()
     state, tensors = checkpoint.load_state(path)
-    learner.restore(tensors, path)
+    try:
+        learner.restore(tensors, path)
+    except KeyError as error:
+        raise ValueError(f"{path} has a checkpoint that lacks {error}; start a new run") from None
+    checkpoint.restore_weights(path, state)
+    checkpoint.prune(path, state.step, config.keep_checkpoints)
     if _is_over(state, config) and (path / checkpoint.CARD).exists():
         advice = "raise --max-steps, --max-minutes or --patience to train longer"
         raise ValueError(f"{path} is finished, after {state.step:,} steps; {advice}")

@@ -51,6 +51,18 @@ def test_a_folder_loads_elsewhere_with_equal_weights(folder, tmp_path):
     assert not there.model.training
 
 
+def test_a_loaded_model_has_one_matrix_for_all_embeddings(folder):
+    model = checkpoint.load(folder, torch.device("cpu")).model
+    assert model.projection_layer.proj.weight is model.tgt_embed.embedding.weight
+    assert model.src_embed.embedding.weight is model.tgt_embed.embedding.weight
+
+
+def test_nothing_is_drawn_at_random_to_load_a_model(folder):
+    before = torch.get_rng_state()
+    checkpoint.load(folder, torch.device("cpu"))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_text_is_translated_without_what_pictures_corpora_and_scores_need(folder):
     code = (
         "import sys, translate; translate.main(sys.argv[1:]);"
@@ -66,15 +78,14 @@ def test_a_folder_holds_safetensors_and_json_alone(folder):  # fault 17
     assert sorted(p.name for p in folder.iterdir()) == ["config.json", "model.safetensors", "tokenizer.json"]
 
 
-def test_a_pickle_is_refused_and_not_run(damaged):  # fault 17
-    class Hostile:
-        def __reduce__(self):
-            return (os.mkdir, (str(damaged / "owned"),))
+class Hostile:
+    """Makes a folder when it is unpickled."""
 
-    (damaged / "model.safetensors").write_bytes(pickle.dumps(Hostile()))
-    with pytest.raises(ValueError, match=r"model\.safetensors is not a complete safetensors file"):
-        checkpoint.load(damaged, CPU)
-    assert not (damaged / "owned").exists()
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (os.mkdir, (str(self.path),))
 
 
 def test_a_missing_folder_names_the_command_that_makes_it(tmp_path):
@@ -101,9 +112,9 @@ def test_a_config_that_is_not_json_is_refused(damaged, text):
 
 def test_a_newer_format_asks_for_an_update(damaged):
     record = json.loads((damaged / "config.json").read_text())
-    record["format_version"] = 4
+    record["format_version"] = 5
     (damaged / "config.json").write_text(json.dumps(record))
-    with pytest.raises(ValueError, match="has format 4, newer than 3, .*update"):
+    with pytest.raises(ValueError, match="has format 5, newer than 4, .*update"):
         checkpoint.load(damaged, CPU)
 
 
@@ -179,7 +190,7 @@ def test_a_state_comes_back_as_it_went(tmp_path):
 
 
 def test_the_newest_checkpoint_is_found_by_number(tmp_path):  # fault 21
-    for step in (99, 100, 1_000_000, 999_999):
+    for step in (99, 100, 999_999, 1_000_000):
         checkpoint.save_state(tmp_path, TrainState(step=step), {}, keep=9)
     assert [int(p.name) for p in checkpoint.checkpoints(tmp_path)] == [99, 100, 999_999, 1_000_000]
     assert checkpoint.load_state(tmp_path)[0].step == 1_000_000
@@ -199,13 +210,201 @@ def test_old_checkpoints_are_removed_only_after_the_new_one_is_complete(tmp_path
     assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == ["000002", "000003"]
 
 
-def test_a_damaged_checkpoint_is_skipped_with_a_warning(tmp_path, capsys):
+def flip(file, position):
+    """Change one bit."""
+    raw = bytearray(file.read_bytes())
+    raw[position] ^= 4
+    file.write_bytes(raw)
+
+
+DAMAGES = {
+    "a flipped bit in a weight": lambda p: flip(p / "state.safetensors", -1),
+    "a flipped bit in the header": lambda p: flip(p / "state.safetensors", 40),
+    "a flipped digit of the state": lambda p: flip(p / "state.json", 27),
+    "weights that end early": lambda p: os.truncate(p / "state.safetensors", 100),
+    "a state that ends early": lambda p: os.truncate(p / "state.json", 40),
+    "no weights": lambda p: (p / "state.safetensors").unlink(),
+    "no state": lambda p: (p / "state.json").unlink(),
+    "weights of another checkpoint": lambda p: shutil.copy(p.parent / "000001/state.safetensors", p),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_or_incomplete_checkpoint_is_skipped_and_the_one_before_used(tmp_path, capsys, damage):
     checkpoint.save_state(tmp_path, TrainState(step=1), {"w": torch.ones(9)}, keep=9)
     newest = checkpoint.save_state(tmp_path, TrainState(step=2), {"w": torch.ones(9)}, keep=9)
-    file = newest / "state.safetensors"
-    file.write_bytes(file.read_bytes()[:-4])
+    assert checkpoint.load_state(tmp_path)[0].step == 2
+    DAMAGES[damage](newest)
     assert checkpoint.load_state(tmp_path)[0].step == 1
-    assert "000002 is damaged and skipped" in capsys.readouterr().err
+    assert damage == "no state" or "000002 is damaged and skipped" in capsys.readouterr().err
+
+
+def test_keep_checkpoints_bounds_the_disk_and_never_deletes_the_best(tmp_path):
+    for step in range(1, 8):
+        best = step if step < 3 else 2
+        checkpoint.save_state(tmp_path, TrainState(step=step, best_step=best), {}, keep=2)
+    assert [int(p.name) for p in checkpoint.checkpoints(tmp_path)] == [2, 6, 7]
+
+
+def test_the_best_of_the_checkpoint_before_stays_until_that_goes(tmp_path):
+    for step, best in ((1, 1), (2, 1), (3, 1), (4, 4)):
+        checkpoint.save_state(tmp_path, TrainState(step=step, best_step=best), {}, keep=2)
+    assert [int(p.name) for p in checkpoint.checkpoints(tmp_path)] == [1, 3, 4]
+
+
+def test_what_a_kill_kept_from_being_deleted_goes_with_the_resume(tmp_path):
+    for step in (1, 2, 3):
+        checkpoint.save_state(tmp_path, TrainState(step=step), {}, keep=9)
+    checkpoint.prune(tmp_path, 3, keep=1)
+    assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["000003"]
+
+
+def test_a_run_that_went_back_drops_the_damaged_future(tmp_path):
+    for step in (10, 20):
+        newest = checkpoint.save_state(tmp_path, TrainState(step=step), {"w": torch.ones(9)}, keep=1)
+    flip(newest / "state.safetensors", -1)
+    checkpoint.save_state(tmp_path, TrainState(step=15), {}, keep=1)
+    assert [int(p.name) for p in checkpoint.checkpoints(tmp_path)] == [15]
+
+
+def a_run(path, score=9.0):
+    """A folder whose best weights are ones, of step 1, and whose newest checkpoint is of step 2."""
+    model = torch.nn.Linear(2, 2)
+    torch.nn.init.ones_(model.weight)
+    torch.nn.init.ones_(model.bias)
+    for step in (1, 2):
+        state = TrainState(step=step, best_step=1, best_score=score)
+        tensors = {f"average.{n}": p * step for n, p in checkpoint.weights(model).items()}
+        checkpoint.save_state(path, state, tensors, keep=1)
+    checkpoint.save_weights(path, model, 1)
+    return path / "model.safetensors", state
+
+
+@pytest.mark.parametrize("damage", ["later weights", "a flipped bit", "no file"])
+def test_the_best_weights_are_restored_from_their_checkpoint(tmp_path, damage):
+    file, state = a_run(tmp_path)
+    before = file.read_bytes()
+    match damage:
+        case "later weights":  # a kill between model.safetensors and its checkpoint
+            checkpoint.save_weights(tmp_path, torch.nn.Linear(2, 2), 3)
+        case "a flipped bit":
+            flip(file, -1)
+        case "no file":
+            file.unlink()
+    checkpoint.restore_weights(tmp_path, state)
+    assert file.read_bytes() == before and state.best_step == 1
+
+
+def test_best_weights_that_nothing_holds_any_more_are_given_up_with_a_warning(tmp_path, capsys):
+    file, state = a_run(tmp_path)
+    flip(file, -1)
+    flip(tmp_path / "checkpoints/000001/state.safetensors", -1)
+    checkpoint.restore_weights(tmp_path, state)
+    assert (state.best_score, state.best_step) == (-1.0, 0)
+    assert "warning: the best weights, of" in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_was_being_replaced_comes_back_and_what_was_half_written_goes(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    final = checkpoint.save_state(tmp_path, TrainState(step=1), {}, keep=1)
+    final.rename(final.with_name(".000001.replaced"))
+    shutil.copytree(final.with_name(".000001.replaced"), final.with_name(".000002.incomplete"))
+    (tmp_path / ".metrics.jsonl.abcdefgh.incomplete").write_text("x")
+    checkpoint.clear_leftovers(tmp_path)
+    assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["000001"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoints", "config.json"]
+
+
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_a_flipped_bit_in_the_weights_is_refused_and_the_way_out_named(damaged, has_checkpoint):
+    flip(damaged / "model.safetensors", -1)
+    if has_checkpoint:
+        checkpoint.save_state(damaged, TrainState(step=1), {}, keep=1)
+    way = f"restore it: python train.py --resume {damaged}" if has_checkpoint else "copy it anew"
+    with pytest.raises(ValueError, match=rf"model\.safetensors is damaged, its checksum differs; {way}"):
+        checkpoint.load(damaged, CPU)
+
+
+def test_another_tokenizer_is_refused_with_both_checksums(damaged):
+    Tokenizer.train(["quite another text, with other words"] * 2, 270).save(damaged / "tokenizer.json")
+    with pytest.raises(
+        ValueError, match=r"tokenizer\.json is not .*: its checksum is \w{32}, expected \w{32}; copy it anew"
+    ):
+        checkpoint.load(damaged, CPU)
+
+
+def test_a_link_out_of_the_folder_is_refused(damaged, tmp_path):
+    (damaged / "tokenizer.json").rename(tmp_path / "elsewhere.json")
+    (damaged / "tokenizer.json").symlink_to("../elsewhere.json")
+    with pytest.raises(ValueError, match=r"tokenizer\.json is a link that leads out of the model folder"):
+        checkpoint.load(damaged, CPU)
+
+
+def test_a_link_inside_the_folder_and_one_to_the_folder_are_followed(damaged, tmp_path):
+    (damaged / "tokenizer.json").rename(damaged / "real.json")
+    (damaged / "tokenizer.json").symlink_to("real.json")
+    (tmp_path / "short").symlink_to(damaged)
+    assert checkpoint.load(tmp_path / "short", CPU).config == CONFIG
+
+
+@pytest.mark.parametrize("length", [2**63, 2**30, 17 << 20])
+def test_an_absurd_header_is_refused_before_it_is_read(damaged, length):
+    (damaged / "model.safetensors").write_bytes(length.to_bytes(8, "little") + b'{"a":')
+    with pytest.raises(ValueError, match=rf"its header would have {length:,} bytes"):
+        checkpoint.load(damaged, CPU)
+
+
+def test_weights_larger_than_the_memory_are_refused_before_they_are_read(damaged):
+    os.truncate(damaged / "model.safetensors", 1 << 42)  # sparse: it takes no disk
+    with pytest.raises(ValueError, match="more than the memory of this machine"):
+        checkpoint.load(damaged, CPU)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
+def test_an_absurdly_large_json_file_is_refused_before_it_is_read(damaged, name):
+    os.truncate(damaged / name, 1 << 40)
+    with pytest.raises(ValueError, match=rf"{name} has 1,099,511,627,776 bytes"):
+        checkpoint.load(damaged, CPU)
+
+
+def test_layers_that_exist_by_name_alone_are_refused_before_anything_is_built(damaged, monkeypatch):
+    tensors = safetensors.torch.load_file(damaged / "model.safetensors")
+    tensors["encoder.layers.1.x"] = torch.zeros(1)
+    safetensors.torch.save_file(tensors, damaged / "model.safetensors")
+    record = json.loads((damaged / "config.json").read_text())
+    record["config"]["model"]["num_layers"] = 2
+    (damaged / "config.json").write_text(json.dumps(record))
+    build, built = checkpoint.build, []
+
+    def spied(*args):
+        model = build(*args)
+        built.append({p.device.type for p in model.parameters()})
+        return model
+
+    monkeypatch.setattr(checkpoint, "build", spied)
+    with pytest.raises(ValueError, match=r"tensors differ, first encoder\.layers\.1"):
+        checkpoint.load(damaged, CPU)
+    assert built == [{"meta"}]
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_pickle_in_the_place_of_any_file_is_refused_and_not_run(damaged, name):  # fault 17
+    torch.save(Hostile(damaged / "owned"), damaged / name)
+    with pytest.raises(ValueError, match=name.replace(".", r"\.")):
+        checkpoint.load(damaged, CPU)
+    (damaged / name).write_bytes(pickle.dumps(Hostile(damaged / "owned")))
+    with pytest.raises(ValueError, match=name.replace(".", r"\.")):
+        checkpoint.load(damaged, CPU)
+    assert not (damaged / "owned").exists()
+
+
+def test_a_pickle_in_the_place_of_a_checkpoint_is_skipped_and_not_run(tmp_path):  # fault 17
+    newest = checkpoint.save_state(tmp_path, TrainState(step=1), {"w": torch.ones(9)}, keep=9)
+    for name in ("state.json", "state.safetensors"):
+        (newest / name).write_bytes(pickle.dumps(Hostile(tmp_path / "owned")))
+        with pytest.raises(FileNotFoundError, match="has no checkpoint to resume from"):
+            checkpoint.load_state(tmp_path)
+    assert not (tmp_path / "owned").exists()
 
 
 def test_nothing_to_resume_from_is_one_line(tmp_path):
@@ -217,6 +416,7 @@ def test_a_folder_of_format_1_loads_as_one_of_text(damaged):
     record = json.loads((damaged / "config.json").read_text())
     record["format_version"] = 1
     del record["config"]["source"], record["config"]["data"]["source"], record["config"]["train"]["optimizer"]
+    del record["config"]["train"]["init_from"]
     (damaged / "config.json").write_text(json.dumps(record))
     expected = replace(CONFIG, train=replace(CONFIG.train, optimizer="adamw"))
     assert checkpoint.load(damaged, CPU).config == expected
@@ -225,7 +425,7 @@ def test_a_folder_of_format_1_loads_as_one_of_text(damaged):
 def test_a_folder_of_format_2_loads_as_one_that_adamw_trained(damaged):
     record = json.loads((damaged / "config.json").read_text())
     record["format_version"] = 2
-    del record["config"]["train"]["optimizer"]
+    del record["config"]["train"]["optimizer"], record["config"]["train"]["init_from"]
     (damaged / "config.json").write_text(json.dumps(record))
     assert checkpoint.load(damaged, CPU).config.train.optimizer == "adamw"
 

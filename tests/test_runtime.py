@@ -24,6 +24,15 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(capsys):
     assert capsys.readouterr().err == "error: --beam must be at least 1, got 0\n"
 
 
+def test_a_message_that_quotes_a_damaged_file_is_cut(capsys):
+    def main():
+        raise ValueError("strange: " + "x" * 5_000)
+
+    with pytest.raises(SystemExit):
+        runtime.run_command(main)
+    assert len(capsys.readouterr().err) < 1_100
+
+
 def test_a_missing_file_names_it(capsys, tmp_path):
     with pytest.raises(SystemExit):
         runtime.run_command(lambda: (tmp_path / "absent").read_text())
@@ -117,6 +126,37 @@ def test_a_file_keeps_its_mode(tmp_path):
     (tmp_path / "file").chmod(0o600)
     runtime.write_atomic(tmp_path / "file", "new")
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_in_use_is_refused_in_one_line_that_names_it(tmp_path):
+    with (
+        runtime.locked(tmp_path / "run"),
+        pytest.raises(
+            ValueError, match=rf"run is in use by process {os.getpid()} on .*; wait until .*another folder"
+        ),
+        runtime.locked(tmp_path / "run"),
+    ):
+        pass
+    with runtime.locked(tmp_path / "run"):
+        pass
+
+
+def test_a_dead_process_holds_no_lock(tmp_path):
+    child = os.fork()
+    if not child:
+        with runtime.locked(tmp_path):
+            os.kill(os.getpid(), signal.SIGKILL)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    with runtime.locked(tmp_path):
+        assert (tmp_path / runtime.LOCK).read_text().startswith(f"process {os.getpid()} on ")
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    (tmp_path / runtime.LOCK).symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError), runtime.locked(tmp_path):
+        pass
+    assert (tmp_path / "mine").read_text() == "precious"
 
 
 @pytest.mark.parametrize("name", ["warp", "meta"])

@@ -198,7 +198,10 @@ def killed_at(step):
     return step_or_die
 
 
-@pytest.mark.parametrize("extra", [(), ("--accumulate", "2", "--threads", "2"), ("--bpe-dropout", "0.2")])
+@pytest.mark.parametrize(
+    "extra",
+    [(), ("--accumulate", "2", "--threads", "2"), ("--bpe-dropout", "0.2"), ("--optimizer", "muon")],
+)
 def test_a_run_killed_and_resumed_equals_one_that_ran_through(run, monkeypatch, extra):  # fault 16
     through = run("--max-steps", 30, *extra, out="through")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -263,7 +266,7 @@ def test_a_run_leaves_the_folder_of_the_design(run):
     path = run("--max-steps", 10)
     names = {p.name for p in path.iterdir()}
     assert names == {
-        "README.md", "checkpoints", "config.json", "data.json", "metrics.jsonl", "model.safetensors",
+        ".lock", "README.md", "checkpoints", "config.json", "data.json", "metrics.jsonl", "model.safetensors",
         "tensorboard", "tokenizer.json",
     }  # fmt: skip
     card = (path / "README.md").read_text()

@@ -335,7 +335,8 @@ def command(*args: object) -> list[str]:
 def test_nothing_that_translating_does_not_need_is_imported(model: Path) -> None:
     code = (
         "import sys, translate; translate.main(sys.argv[1:]);"
-        "heavy = {'datasets', 'pandas', 'pyarrow', 'tensorboard', 'sacrebleu', 'matplotlib', 'evaluate'};"
+        "heavy = {'datasets', 'pandas', 'pyarrow', 'tensorboard', 'sacrebleu', 'matplotlib', 'evaluate',"
+        " 'torch._dynamo'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     args = [sys.executable, "-c", code, "--model", str(model), "--beam", "1", "—"]
