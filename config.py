@@ -288,8 +288,16 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
         ),
     ),
     "tiny": (
-        ModelConfig(d_model=128, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=512, dropout=0.05),
-        TrainConfig("tiny", batch_tokens=1_536, lr=3e-3, warmup_steps=300, ema_decay=0.99),
+        ModelConfig(d_model=128, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=512, dropout=0.1),
+        TrainConfig(
+            "tiny",
+            batch_tokens=1_536,
+            optimizer="muon",
+            lr=4e-3,
+            warmup_steps=300,
+            weight_decay=0.1,
+            ema_decay=0.99,
+        ),
     ),
     "small": (
         ModelConfig(d_model=256, num_layers=3, num_decoder_layers=3, num_heads=4, d_ff=1_024, dropout=0.15),
