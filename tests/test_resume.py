@@ -153,7 +153,7 @@ def test_a_run_killed_before_its_config_was_written_begins_again(run, monkeypatc
     [
         (("--vocab-size", 290), "cannot change --vocab-size from 300 to 290"),
         (("--src", "de", "--tgt", "en"), "cannot change --src from en to de"),
-        (("--optimizer", "muon"), "cannot change --optimizer from adamw to muon"),
+        (("--optimizer", "adamw"), "cannot change --optimizer from muon to adamw"),
         (("--init-from", "other"), "cannot change --init-from from None to other"),
     ],
 )

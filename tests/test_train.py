@@ -267,7 +267,7 @@ def test_a_run_leaves_the_folder_of_the_design(run):
     names = {p.name for p in path.iterdir()}
     assert names == {
         ".lock", "README.md", "checkpoints", "config.json", "data.json", "metrics.jsonl", "model.safetensors",
-        "tensorboard", "tokenizer.json",
+        "shortlist.safetensors", "tensorboard", "tokenizer.json",
     }  # fmt: skip
     card = (path / "README.md").read_text()
     assert "en → de" in card and "nrefs:1\\|" in card and "python translate.py --model" in card
