@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,12 +23,12 @@ from torch.overrides import TorchFunctionMode
 
 import runtime
 import shortlist
-from config import Config, Json, SourceConfig, from_json, to_json
+from config import Config, DataConfig, Json, SourceConfig, from_json, to_json
 from inputs import STATISTICS, FeatureInput, Input, Source, TextInput
 from model import Transformer, build_transformer
 from tokenizer import Tokenizer
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 WEIGHTS = "model.safetensors"
 CARD = "README.md"
 AVERAGE = "average."
@@ -187,7 +187,7 @@ def _blake2b(data: bytes = b"") -> hashlib.blake2b:
 
 def _upgrade(config: Json, version: int) -> None:
     """Bring the settings of an older format up to date: every source was text (1), all learned by AdamW (2), from
-    fresh weights (3)."""
+    fresh weights (3), from one corpus that was read before (4)."""
     if not isinstance(config, dict):
         return
     if version < 2 and isinstance(data := config.get("data"), dict):
@@ -196,6 +196,10 @@ def _upgrade(config: Json, version: int) -> None:
         train["optimizer"] = "adamw"
     if version < 4 and isinstance(train := config.get("train"), dict):
         train["init_from"] = None
+    if version < 5 and isinstance(data := config.get("data"), dict):
+        names = data.get("dataset")
+        data["dataset"] = [names] if isinstance(names, str) else names
+        data |= {"weights": None, "temperature": None, "streaming": False, "buffer": DataConfig.buffer}
 
 
 def load(path: Path, device: torch.device) -> LoadedModel:
@@ -415,6 +419,10 @@ class TrainState:
     """Real target tokens learned from."""
     needs_validation: bool = False
     """The validation that belongs to this step is still to come: a signal was faster."""
+    corpus_tokens: list[int] = field(default_factory=list)
+    """Those of each corpus, where there are several."""
+    stream: dict[str, Json] = field(default_factory=dict)
+    """With --streaming, the position of each lane (see streaming.py) by its number; epoch and batch do not count."""
 
 
 def save_state(path: Path, state: TrainState, tensors: dict[str, Tensor], keep: int) -> Path:
@@ -516,6 +524,8 @@ def _read_record(checkpoint: Path) -> tuple[TrainState, str]:
         raise ValueError(f"{checkpoint / STATE} has no checksum")
     if record.pop("checksum", None) != _seal(record):
         raise ValueError(f"{checkpoint / STATE} is damaged, its checksum differs")
+    if isinstance(state := record.get("state"), dict):  # format 4 had one corpus and no stream
+        record["state"] = {"corpus_tokens": [], "stream": {}, **state}
     return from_json(TrainState, record.get("state"), str(checkpoint)), stamp
 
 

@@ -24,11 +24,21 @@ def _require(ok: bool, flag: str, allowed: str, given: object) -> None:
 class DataConfig:
     """Corpus: which rows to learn from."""
 
-    dataset: str = "builtin:phrasebook"
+    dataset: tuple[str, ...] = ("builtin:phrasebook",)
     """builtin:phrasebook, a Hub name, a local folder or file (jsonl, csv, tsv, parquet), or the prefix of two
-    aligned text files (letters for letters.en and letters.de)."""
+    aligned text files (letters for letters.en and letters.de); several are mixed."""
     dataset_config: str | None = None
     """Configuration of a Hub dataset, e.g. en-fr for opus_books."""
+    weights: tuple[float, ...] | None = None
+    """Several corpora: the share of the training rows that each gives, as numbers like 3 1; by default each row
+    counts once."""
+    temperature: float | None = None
+    """Several corpora: shares like the number of rows to the power of 1/temperature; 1 leaves them as they are, a
+    high one makes them equal."""
+    streaming: bool = False
+    """Read the rows one after another while training, for a corpus that neither memory nor disk should hold."""
+    buffer: int = 50_000
+    """Rows that are shuffled and cut into batches together with --streaming."""
     src: str = "en"
     """Source language: a column, a key of the translation column, or a text file's suffix."""
     tgt: str = "fr"
@@ -47,9 +57,42 @@ class DataConfig:
     def __post_init__(self) -> None:
         _require(self.max_length >= 2, "--max-length", "at least 2", self.max_length)
         _require(self.max_length_ratio >= 1, "--max-length-ratio", "at least 1", self.max_length_ratio)
-        _require(self.dataset != "", "--dataset", "a name or a path", "nothing")
+        if isinstance(self.dataset, str):  # Python users may give one name as it is
+            object.__setattr__(self, "dataset", (self.dataset,))
+        _require(bool(self.dataset) and all(self.dataset), "--dataset", "a name or a path", "nothing")
+        _require(
+            len({*self.dataset}) == len(self.dataset),
+            "--dataset",
+            "different corpora",
+            " ".join(self.dataset),
+        )
+        self._check_mixture()
+        _require(self.buffer >= 1, "--buffer", "at least 1", self.buffer)
+        if self.streaming and self.source != "text":
+            raise ValueError(f"--streaming reads text, but --source is {self.source}; leave one of them out")
         _require(0 <= self.data_seed < 2**63, "--data-seed", "0 or more and less than 2^63", self.data_seed)
         _require(self.src != self.tgt, "--src and --tgt", "two different languages", f"{self.src} twice")
+
+    def _check_mixture(self) -> None:
+        given = [f"--{name}" for name in ("weights", "temperature") if getattr(self, name) is not None]
+        if len(given) == 2:
+            raise ValueError(
+                "--weights and --temperature both set the shares of the corpora; give one of them"
+            )
+        if given and len(self.dataset) == 1:
+            raise ValueError(f"{given[0]} needs several corpora; give them as --dataset a b, or leave it out")
+        if self.weights is not None:
+            numbers = " ".join(f"{weight:g}" for weight in self.weights)
+            is_good = all(0 < weight < math.inf for weight in self.weights)
+            allowed = f"a number above 0 for each of the {len(self.dataset)} corpora"
+            _require(is_good and len(self.weights) == len(self.dataset), "--weights", allowed, numbers)
+        if self.temperature is not None:
+            _require(0 < self.temperature < math.inf, "--temperature", "more than 0", self.temperature)
+
+    @property
+    def name(self) -> str:
+        """The corpora, for messages."""
+        return " + ".join(self.dataset)
 
 
 # The components of a patch are found in a matrix of its pixels by its pixels.
@@ -339,7 +382,7 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
     minutes = train.max_minutes
     budget = f"{minutes or 0:g} minutes"
     if minutes is None and train.max_steps is None:
-        if config.data.dataset.startswith("builtin:"):
+        if _is_builtin(config.data):
             minutes, budget = 5.0, "5 minutes, enough for the embedded corpus"
         else:
             schedule, budget = "inverse-sqrt", "no budget, so until validation no longer improves"
@@ -355,10 +398,14 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
     return chosen, f"preset {name} ({why}), {size}, {schedule} schedule ({budget})"
 
 
+def _is_builtin(data: DataConfig) -> bool:
+    return all(name.startswith("builtin:") for name in data.dataset)
+
+
 def _choose_preset(
     config: Config, num_pairs: int, workers: int, has_accelerator: bool
 ) -> tuple[Literal["phrasebook", "tiny", "small", "base"], str]:
-    if config.data.dataset.startswith("builtin:"):
+    if _is_builtin(config.data):
         return "phrasebook", "the embedded corpus"
     if num_pairs < 100_000:
         return "tiny", "fewer than 100,000 pairs"
@@ -395,7 +442,7 @@ def parse_args(
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):
-            flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+            flat = (tyro.conf.OmitArgPrefixes,)
             read = tyro.cli(cls, args=args, default=default, description=description, config=flat)
             return cast(T, read)
     except SystemExit as end:
@@ -423,7 +470,10 @@ def to_json(config: object) -> dict[str, Json]:
     """A dataclass as plain JSON values."""
     assert is_dataclass(config) and not isinstance(config, type)
     values = {f.name: getattr(config, f.name) for f in fields(config)}
-    return {k: to_json(v) if is_dataclass(v) else v for k, v in values.items()}
+    return {
+        k: to_json(v) if is_dataclass(v) else list(v) if isinstance(v, tuple) else v
+        for k, v in values.items()
+    }
 
 
 def from_json(cls: type[T], obj: Json, where: str = "config") -> T:
@@ -445,6 +495,11 @@ def from_json(cls: type[T], obj: Json, where: str = "config") -> T:
 def _typed(hint: object, value: Json, where: str) -> object:
     if is_dataclass(hint):
         return from_json(cast("type[object]", hint), value, where)
+    if get_origin(hint) in (list, tuple) and isinstance(value, list):
+        items = [_typed(get_args(hint)[0], item, f"{where}[{i}]") for i, item in enumerate(value)]
+        return items if get_origin(hint) is list else tuple(items)
+    if get_origin(hint) is dict and isinstance(value, dict):
+        return value
     if get_origin(hint) is Literal:
         allowed: tuple[object, ...] = get_args(hint)
     elif get_origin(hint) in (types.UnionType, Union):

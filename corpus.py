@@ -1,9 +1,13 @@
 """Rows of a bilingual corpus: where they are read from, which are kept, and in which split they are."""
 
+import copy
 import hashlib
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
 
 import datasets
 import numpy as np
@@ -30,6 +34,12 @@ RATIO_MIN_CHARS = 20
 # Carved splits: this share of the training rows, at most so many.
 CARVED_SHARE, CARVED_MAX = 0.05, 1_000
 FIRST_ROWS = 5
+# Of a stream, so many rows show what the corpus holds: they make the tokenizer and the splits that are missing.
+SAMPLE_ROWS = 50_000
+# Sets apart the hashes of different passes; an odd number near 2^63 divided by the golden ratio.
+SALT = np.int64(0x4F1BBCDCBFA53E0B)
+# Pairs of a stream that nobody has counted.
+UNKNOWN_ROWS = 1_000_000
 
 
 @dataclass
@@ -79,21 +89,52 @@ class Report(dict[str, SplitReport]):
         }
 
 
+@dataclass(frozen=True)
+class Mixture:
+    """How several corpora are mixed."""
+
+    names: tuple[str, ...]
+    ends: tuple[int, ...]
+    """Number of the last training row of each, in the numbers that the rows have."""
+    shares: tuple[float, ...] | None
+    """Of the training rows, for each corpus; None: every row counts once."""
+
+    def bounds(self, numbers: Ints) -> list[int]:
+        """Where each corpus ends among rows of these rising numbers."""
+        return np.searchsorted(numbers, self.ends, "right").tolist()
+
+
 class Splits(dict[str, datasets.Dataset]):
     """Split name → rows with the columns src (text, or bytes from cells.py), tgt and row (1-based in what was read).
 
     train, validation and test are always there and never empty; a corpus may bring others, for scoring alone.
+    With --streaming, train holds a sample, the first rows.
     """
 
-    def __init__(self, splits: dict[str, datasets.Dataset], report: Report, fingerprint: str) -> None:
+    def __init__(
+        self,
+        splits: dict[str, datasets.Dataset],
+        report: Report,
+        fingerprint: str,
+        mixture: Mixture,
+        cleaner: "Cleaner",
+        streams: Sequence[origins.Stream] = (),
+    ) -> None:
         super().__init__(splits)
         self.report = report
         self.fingerprint = fingerprint
         """Changes whenever a side of a row of a split does, or the order of the rows."""
+        self.mixture, self.cleaner, self.streams = mixture, cleaner, streams
+
+    @property
+    def num_pairs(self) -> int:
+        """Training pairs; of a stream, about so many."""
+        counts = [UNKNOWN_ROWS if s.num_rows is None else s.num_rows for s in self.streams]
+        return max(1, sum(counts)) if counts else len(self["train"])
 
 
 def read_splits(config: DataConfig) -> Splits:
-    """Read, check and split a corpus.
+    """Read, check and split a corpus, or several as if they were one.
 
     Text of training rows comes out in NFC without outer white space. Rows are dropped when a side is missing or
     blank, when the lengths of two texts do not match, and when the same pair stands in another split or earlier
@@ -102,16 +143,42 @@ def read_splits(config: DataConfig) -> Splits:
     Raises:
         FileNotFoundError, ValueError: nothing there, no such column, not UTF-8, nothing left, …: in one line.
     """
-    sources = origins.find_splits(config)
-    if "train" not in sources:
-        raise ValueError(f"{config.dataset} has no training split; it has: {', '.join(sources)}")
-    scans = {split: _Scan(read()) for split, read in sources.items()}
+    sources = _find_sources(config)
+    if lacking := [name for name in config.dataset if name not in sources.get("train", {})]:
+        there = [split for split, readers_of in sources.items() if lacking[0] in readers_of]
+        raise ValueError(f"{lacking[0]} has no training split; it has: {', '.join(there)}")
+    streams = [reader.stream() for reader in sources["train"].values()] if config.streaming else []
+    shares = _shares(config, [s.num_rows or UNKNOWN_ROWS for s in streams]) if streams else None
+    parts = {
+        split: [reader() for reader in of_corpora.values()]
+        for split, of_corpora in sources.items()
+        if split != "train" or not streams
+    }
+    if streams:
+        counts = [max(1, round(share * SAMPLE_ROWS)) for share in shares or [1.0]]
+        parts["train"] = [_first_rows(s, count) for s, count in zip(streams, counts, strict=True)]
+    ends = tuple(np.cumsum([len(rows) for rows in parts["train"]]).tolist())
+    shares = shares or _shares(config, [len(rows) for rows in parts["train"]])
+    splits = _split({split: _joined(rows) for split, rows in parts.items()}, config)
+    splits.mixture = Mixture(config.dataset, ends, shares)
+    splits.streams = streams
+    if streams:
+        digest = hashlib.blake2b(splits.fingerprint.encode(), digest_size=16)
+        digest.update(" ".join(s.identity for s in streams).encode())
+        splits.fingerprint = digest.hexdigest()
+    return splits
+
+
+def _split(parts: dict[str, datasets.Dataset], config: DataConfig) -> Splits:
+    """Check and split the rows of each split."""
+    scans = {split: _Scan(rows) for split, rows in parts.items()}
     train, report = scans["train"], Report()
     report["train"] = SplitReport(len(train.rows))
     others = {split: scan.rows.select(scan.two_sided) for split, scan in scans.items() if split != "train"}
-    kept = _clean_training(scans, config.max_length_ratio, report["train"])
+    held_out = {split: scan.pair_hash[scan.two_sided] for split, scan in scans.items() if split != "train"}
+    kept = _clean_training(train, held_out, config.max_length_ratio, report["train"])
     missing = [split for split in ("validation", "test") if split not in scans]
-    _require_sources(config.dataset, train.src_hash[kept], missing, report["train"])
+    _require_sources(config.name, train.src_hash[kept], missing, report["train"])
     carved = _carve(train.src_hash[kept], missing, config.data_seed)
     taken = {split: kept[positions] for split, positions in carved.items()}
     for split, positions in taken.items():
@@ -122,7 +189,7 @@ def read_splits(config: DataConfig) -> Splits:
         if split not in report:
             report[split] = SplitReport(len(others[split])) if split in taken else scans[split].report()
         if not len(others[split]):
-            raise ValueError(f"the {split} split of {config.dataset} has no row with two sides")
+            raise ValueError(f"the {split} split of {config.name} has no row with two sides")
     digest = hashlib.blake2b(digest_size=16)
     for split, scan in scans.items():
         digest.update(split.encode())
@@ -130,7 +197,10 @@ def read_splits(config: DataConfig) -> Splits:
     for positions in (kept, *taken.values()):
         digest.update(positions.data)
     splits = {"train": _keep(train.cleaned.select_columns(["src", "tgt", "row"]), kept), **others}
-    return Splits({split: splits[split] for split in report}, report, digest.hexdigest())
+    sources = {split: train.src_hash[positions] for split, positions in taken.items()}
+    cleaner = Cleaner(config.max_length_ratio, held_out, sources)
+    mixture = Mixture(config.dataset, (len(train.rows),), None)
+    return Splits({split: splits[split] for split in report}, report, digest.hexdigest(), mixture, cleaner)
 
 
 def read_split(config: DataConfig, split: str) -> tuple[datasets.Dataset, SplitReport]:
@@ -142,15 +212,61 @@ def read_split(config: DataConfig, split: str) -> tuple[datasets.Dataset, SplitR
     Raises:
         ValueError: no such split; the message lists those that there are.
     """
-    sources = origins.find_splits(config)
+    sources = _find_sources(config)
     if split in sources and split != "train":
-        scan = _Scan(sources[split]())
+        scan = _Scan(_joined([reader() for reader in sources[split].values()]))
         return scan.rows.select(scan.two_sided), scan.report()
     known = list(dict.fromkeys([*sources, *(origins.SPLIT_NAMES if "train" in sources else ())]))
     if split not in known:
-        raise ValueError(f"--split {split} is not in {config.dataset}; it has: {', '.join(known)}")
+        raise ValueError(f"--split {split} is not in {config.name}; it has: {', '.join(known)}")
     splits = read_splits(config)
     return splits[split], splits.report[split]
+
+
+def _find_sources(config: DataConfig) -> dict[str, dict[str, origins.Reader]]:
+    """Split name → name of each corpus that has it → what reads it."""
+    sources: dict[str, dict[str, origins.Reader]] = {}
+    for name in config.dataset:
+        one = replace(config, dataset=(name,), weights=None, temperature=None)
+        if len(config.dataset) > 1 and (name.startswith("builtin:") or Path(name).is_file()):
+            one = replace(one, dataset_config=None)  # it is for those of the Hub
+        for split, reader in origins.find_splits(one).items():
+            sources.setdefault(split, {})[name] = reader
+    return sources
+
+
+def _shares(config: DataConfig, sizes: Sequence[int]) -> tuple[float, ...] | None:
+    """What each corpus gives of the rows; None where every row counts once."""
+    if config.weights is None and config.temperature is None and not config.streaming:
+        return None
+    weights = config.weights or [size ** (1 / (config.temperature or 1.0)) for size in sizes]
+    return tuple(weight / sum(weights) for weight in weights)
+
+
+def _first_rows(stream: origins.Stream, most: int) -> datasets.Dataset:
+    """The first rows of a stream, in memory."""
+    rows = list(islice(copy.deepcopy(stream.rows), most))
+    if not rows:
+        raise ValueError("the corpus has no row; give a file with at least one pair")
+    return datasets.Dataset.from_list(
+        [{**row, "row": number} for number, row in enumerate(rows, 1)], features=origins.ROW_FEATURES
+    )
+
+
+def _joined(parts: Sequence[datasets.Dataset]) -> datasets.Dataset:
+    """The rows of several corpora one after another, numbered through."""
+    shifted, end = [], 0
+    for rows in parts:
+        if end and len(rows):
+            shift = partial(_shifted, by=end)
+            rows = rows.map(shift, batched=True, input_columns="row", features=rows.features)
+        shifted.append(rows)
+        end += len(rows)
+    return shifted[0] if len(shifted) == 1 else datasets.concatenate_datasets(shifted)
+
+
+def _shifted(numbers: Sequence[int], by: int) -> dict[str, list[int]]:
+    return {"row": [number + by for number in numbers]}
 
 
 def texts(rows: datasets.Dataset, sides: Sequence[str] = ("src", "tgt")) -> Iterator[str]:
@@ -244,9 +360,19 @@ def _encode(side: str | bytes) -> bytes:
     return side if isinstance(side, bytes) else side.encode()
 
 
-def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitReport) -> Ints:
-    """Ints of the training rows worth learning from; the others are counted."""
-    train = scans["train"]
+def _clean_training(
+    train: _Scan,
+    held_out: Mapping[str, Ints],
+    max_ratio: float,
+    report: SplitReport,
+    passes: Ints | None = None,
+) -> Ints:
+    """Positions of the training rows worth learning from; the others are counted.
+
+    Args:
+        held_out: split → hashes of its pairs.
+        passes: of each row, how often its corpus was read before: no duplicates are rows of different passes.
+    """
     report.dropped.update(train.report().dropped)
     kept = train.two_sided
 
@@ -256,11 +382,37 @@ def _clean_training(scans: dict[str, _Scan], max_ratio: float, report: SplitRepo
         kept = kept[~bad]
 
     drop("length ratio", train.ratio[kept] > max_ratio)
-    for split, scan in scans.items():
-        if split != "train":
-            drop(f"copy of a {split} row", _is_in(train.pair_hash[kept], scan.pair_hash[scan.two_sided]))
-    drop("duplicate", _is_repeated(train.pair_hash[kept]))
+    for split, hashes in held_out.items():
+        drop(f"copy of a {split} row", _is_in(train.pair_hash[kept], hashes))
+    hashes = train.pair_hash[kept]
+    drop("duplicate", _is_repeated(hashes if passes is None else hashes ^ passes[kept] * SALT))
     return kept
+
+
+@dataclass(frozen=True)
+class Cleaner:
+    """What `read_splits` drops, for training rows that come a block at a time."""
+
+    max_ratio: float
+    held_out: Mapping[str, Ints]
+    """Split → hashes of its pairs."""
+    sources: Mapping[str, Ints]
+    """Split that was taken from the training rows → hashes of its source sentences."""
+
+    def clean(self, rows: datasets.Dataset, passes: Ints, report: SplitReport) -> datasets.Dataset:
+        """The rows worth learning from; the others are counted. Duplicates are found within the block alone.
+
+        Args:
+            rows: columns src, tgt and row.
+            passes: of each row, how often its corpus was read before.
+        """
+        scan = _Scan(rows)
+        kept = _clean_training(scan, self.held_out, self.max_ratio, report, passes)
+        for split, hashes in self.sources.items():
+            is_taken = _is_in(scan.src_hash[kept], hashes)
+            report.drop(f"taken for {split}", kept[is_taken] + 1)
+            kept = kept[~is_taken]
+        return scan.cleaned.select_columns(["src", "tgt", "row"]).select(kept)
 
 
 def _keep(rows: datasets.Dataset, positions: Ints) -> datasets.Dataset:

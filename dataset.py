@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import datasets
     import pyarrow as pa
 
-    from corpus import Report
+    from corpus import Mixture, Report
 
 Ints = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
@@ -52,6 +53,8 @@ class Batch:
     """(B, 1, T, T), bool, causal and without padding; each row sees at least BOS."""
     num_tokens: int
     """Real target tokens, EOS counted: what the loss is divided by."""
+    of_corpora: tuple[int, ...] = ()
+    """Those of each corpus, where there are several; before BPE-dropout."""
 
     @classmethod
     def from_pairs(cls, src_ids: Sequence[Ids], tgt_ids: Sequence[Ids]) -> Batch:
@@ -77,7 +80,7 @@ class Batch:
         """The same batch on a device."""
         tensors = (self.src, self.src_mask, self.tgt_in, self.tgt_out, self.tgt_mask)
         src, src_mask, tgt_in, tgt_out, tgt_mask = (t.to(device, non_blocking=True) for t in tensors)
-        return Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, self.num_tokens)
+        return Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, self.num_tokens, self.of_corpora)
 
 
 def encode_split(
@@ -186,6 +189,7 @@ class BatchSampler:
         seed: int,
         source: Input | None = None,
         resegment: Callable[[Ids, int], list[int]] | None = None,
+        mixture: Mixture | None = None,
     ) -> None:
         """
         Args:
@@ -194,6 +198,8 @@ class BatchSampler:
             source: pads the source side, and varies it as it likes; token ids as they are unless given.
             resegment: cuts a row's target ids anew, given a seed of its own for each row and epoch (BPE-dropout);
                 batches then hold a little more than batch_tokens.
+            mixture: which rows are of which corpus, and the share that each has in an epoch, which has as many
+                rows as there are; every row of a corpus comes once before any comes again.
         """
         if not len(rows):
             raise ValueError(
@@ -208,6 +214,8 @@ class BatchSampler:
         )
         self._batch_tokens, self._seed, self._source, self._resegment = batch_tokens, seed, source, resegment
         self._plan: tuple[int, Ints, Ints] | None = None
+        self._shares = mixture.shares if mixture is not None else None
+        self._corpora = _corpora_of(mixture, rows) if mixture is not None else []
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """Each row once, from batch `start` on; the same seed and epoch give the same batches."""
@@ -219,7 +227,20 @@ class BatchSampler:
             src = self._source.pad(values, rng) if self._source else pad_source(cast(list[Ids], values))
             if self._resegment is not None:
                 tgt_ids = [self._resegment(ids, int(rng.integers(2**32))) for ids in tgt_ids]
-            yield Batch.from_source(*src, tgt_ids)
+            yield replace(Batch.from_source(*src, tgt_ids), of_corpora=self._tokens_of(chosen))
+
+    def _tokens_of(self, rows: Ints) -> tuple[int, ...]:
+        """Target tokens of these rows by corpus; empty where there is one."""
+        if not self._corpora:
+            return ()
+        corpus = np.searchsorted([last for _, last in self._corpora], rows, "right")
+        sums = np.bincount(corpus, self._tgt_lengths[rows], len(self._corpora))
+        return tuple(sums.astype(int).tolist())
+
+    @property
+    def num_pairs(self) -> int:
+        """Rows there are."""
+        return len(self._src_lengths)
 
     def num_batches(self, epoch: int) -> int:
         """Batches in an epoch; epochs differ a little."""
@@ -231,16 +252,8 @@ class BatchSampler:
 
     def sources(self, most: int) -> list[Values]:
         """What is stored of the source sides of at most so many rows, at even distances."""
-        return self._src.take(self._spread(most))
-
-    def pairs(self, most: int) -> list[tuple[Values, Values]]:
-        """What is stored of both sides of at most so many rows, at even distances."""
-        chosen = self._spread(most)
-        return list(zip(self._src.take(chosen), self._tgt.take(chosen), strict=True))
-
-    def _spread(self, most: int) -> Ints:
         num = min(most, len(self._src_lengths))
-        return np.arange(num) * len(self._src_lengths) // num
+        return self._src.take(np.arange(num) * len(self._src_lengths) // num)
 
     def padding(self, epoch: int) -> Padding:
         """Padding share of the source and target positions of an epoch."""
@@ -263,6 +276,9 @@ class BatchSampler:
         """Row order (N,), and first and past-the-last position of each batch in it (batches, 2), shuffled."""
         rng = np.random.default_rng([self._seed, epoch])
         src, tgt = self._src_lengths, self._tgt_lengths
+        drawn = self._drawn(epoch)
+        if drawn is not None:
+            src, tgt = src[drawn], tgt[drawn]
         # Targets of one length together, sources rising in one target length and falling in the next, so that
         # a batch across the border holds no extremes. Rows of equal lengths are mixed anew in every epoch.
         # All in one key: sorting by three takes several times the memory.
@@ -281,7 +297,34 @@ class BatchSampler:
             ]
             bounds.append((first, max(first + 1, int(min(lasts)))))
             first = bounds[-1][1]
+        if drawn is not None:
+            order = drawn[order]
         return order, rng.permutation(np.array(bounds, dtype=np.int64))
+
+    def _drawn(self, epoch: int) -> npt.NDArray[np.int32] | None:
+        """Rows of an epoch in which corpora have shares; None where every row comes once."""
+        if self._shares is None or not self._corpora:
+            return None
+        drawn = []
+        for i, ((first, last), share) in enumerate(zip(self._corpora, self._shares, strict=True)):
+            size, quota = last - first, max(1, round(share * len(self._src_lengths)))
+            # A corpus goes on in the next epoch where this one leaves it, each time through in another order.
+            start, end = epoch * quota, (epoch + 1) * quota
+            for turn in range(start // size, (end - 1) // size + 1):
+                order = np.random.default_rng([self._seed, i, turn]).permutation(size).astype(np.int32)
+                drawn.append(first + order[max(0, start - turn * size) : end - turn * size])
+        return np.concatenate(drawn)
+
+
+def _corpora_of(mixture: Mixture, rows: datasets.Dataset) -> list[tuple[int, int]]:
+    """First and past-the-last row of each corpus, where there are several."""
+    if len(mixture.names) == 1:
+        return []
+    corpora = list(pairwise([0, *mixture.bounds(rows.data.column("row").to_numpy())]))
+    for name, (first, last) in zip(mixture.names, corpora, strict=True):
+        if first == last and mixture.shares is not None:
+            raise ValueError(f"no training row of {name} is left; leave it out of --dataset")
+    return corpora
 
 
 class _Ragged:

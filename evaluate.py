@@ -278,7 +278,8 @@ def _corpus_set(options: EvaluateConfig) -> tuple["_Set", DataConfig]:
 def _overridden(data: DataConfig, options: EvaluateConfig) -> DataConfig:
     """A corpus with what the flags say instead."""
     if options.dataset is not None:
-        data = replace(data, dataset=options.dataset, dataset_config=None)
+        data = replace(data, dataset=(options.dataset,), dataset_config=None, weights=None, temperature=None)
+        data = replace(data, streaming=False)
     if options.dataset_config is not None:
         data = replace(data, dataset_config=options.dataset_config)
     # Both at once, since the other direction swaps them.
@@ -344,7 +345,7 @@ class _Set(NamedTuple):
         rows, report = corpus.read_split(data, split)
         references = [one_line(text) for text in rows["tgt"]]
         left_out = ", ".join(f"{num:,} {reason}" for reason, (num, _) in report.dropped.items())
-        name = f"{data.dataset}, {split}, {data.src} → {data.tgt}"
+        name = f"{data.name}, {split}, {data.src} → {data.tgt}"
         return cls(name, list(rows["src"]), references, list(rows["row"]), report.read, left_out)
 
     def labels(self) -> list[str] | None:
@@ -431,7 +432,7 @@ def evaluate(options: EvaluateConfig) -> Report:
         paired=[] if others is None else paired_of(measured, others),
         sentence_scores=sentence_chrf(measured),
         settings={
-            "data": None if data is None else to_json(data),
+            "data": None if data is None else to_json(data) | {"dataset": data.name},
             "split": None if data is None else options.split or SPLIT,
             "decode": to_json(options.decode) if translated else None,
         },

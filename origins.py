@@ -1,13 +1,15 @@
 """From the name of a corpus to its splits as `datasets`, row by row as they stand there."""
 
+import copy
 import hashlib
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import datasets
 import huggingface_hub
@@ -26,7 +28,6 @@ from config import DataConfig
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Reader = Callable[[], datasets.Dataset]
 Place = tuple[str, str, readers.Field, readers.Field]
 """A file, the folder where the paths in it begin, and where its two sides stand."""
 
@@ -51,10 +52,32 @@ LONG_BYTES = 32 << 20
 BATCH = 32
 
 
+class Stream(NamedTuple):
+    """A split that is read row by row, each time from its beginning or from where it was left."""
+
+    rows: datasets.IterableDataset
+    """Columns src, tgt and row."""
+    num_rows: int | None
+    """How many there are, or about how many; None where nobody can tell."""
+    identity: str
+    """Changes when the beginning or the size of what is read does."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One split of a corpus: called, it gives all rows (columns src, tgt and row), from the cache if they are there."""
+
+    read: Callable[[], datasets.Dataset]
+    stream: Callable[[], Stream]
+
+    def __call__(self) -> datasets.Dataset:
+        return self.read()
+
+
 def find_splits(config: DataConfig) -> dict[str, Reader]:
-    """Split name → a function that reads its rows (columns src, tgt and row), from wherever they are."""
+    """Split name → what reads it, from wherever it is; of one corpus."""
     _show_progress(False)
-    name = config.dataset
+    (name,) = config.dataset
     if config.dataset_config and (name.startswith("builtin:") or Path(name).is_file()):
         raise ValueError(f"--dataset-config is for the Hub and for folders; {name} has no configurations")
     if name.startswith("builtin:"):
@@ -88,16 +111,16 @@ def name_splits(splits: Mapping[str, T]) -> dict[str, T]:
 
 
 def _builtin(config: DataConfig) -> dict[str, Reader]:
-    if config.dataset != "builtin:phrasebook":
+    if config.name != "builtin:phrasebook":
         raise ValueError(
-            f"--dataset {config.dataset}: no such corpus in the program; there is: builtin:phrasebook"
+            f"--dataset {config.name}: no such corpus in the program; there is: builtin:phrasebook"
         )
     if config.source == "features":
         raise ValueError(
-            f"--dataset {config.dataset} holds text; --source features needs a corpus whose --src column holds"
+            f"--dataset {config.name} holds text; --source features needs a corpus whose --src column holds"
             " arrays (frames × channels) or paths of .npy files"
         )
-    src, tgt = readers.match_sides(["en", "fr"], config.src, config.tgt, config.dataset)
+    src, tgt = readers.match_sides(["en", "fr"], config.src, config.tgt, config.name)
     content = readers.code_digest(*(str(module.__file__) for module in GRAMMAR))
 
     def read(split: str) -> datasets.Dataset:
@@ -111,7 +134,19 @@ def _builtin(config: DataConfig) -> dict[str, Reader]:
             content=content,
         )
 
-    return {split: partial(read, split) for split in phrasebook.SPLIT_SIZES}
+    def stream(split: str) -> Stream:
+        rows = _iterable(
+            _phrasebook_rows,
+            split=split,
+            seed=config.data_seed,
+            src=src,
+            tgt=tgt,
+            kind="text",
+            content=content,
+        )
+        return Stream(rows, phrasebook.SPLIT_SIZES[split], content)
+
+    return {split: Reader(partial(read, split), partial(stream, split)) for split in phrasebook.SPLIT_SIZES}
 
 
 def _kind(
@@ -122,7 +157,7 @@ def _kind(
         return config.source
     split = "train" if "train" in splits else next(iter(splits))
     kind: cells.Kind
-    where, kind = f"--dataset {config.dataset}", "text"
+    where, kind = f"--dataset {config.name}", "text"
     if config.source == "image":
         kind = cells.picture_or_text(cells_of(splits[split]), where)
     if kind == "text":
@@ -186,30 +221,47 @@ def _files(splits: Mapping[str, Sequence[Path]], config: DataConfig) -> dict[str
         _show_progress(sum(file.stat().st_size for file in files) > LONG_BYTES)
         return _generate(_file_rows, places=places(files), kind=kind, content=content)
 
-    return {split: partial(read, files) for split, files in splits.items()}
+    def stream(files: Sequence[Path]) -> Stream:
+        if array := next(filter(readers.is_json_array, files), None):
+            advice = "write one record a line (.jsonl), or leave --streaming out"
+            raise ValueError(f"{array} is one JSON array, which cannot be read row by row; {advice}")
+        seen = [readers.glimpse(file) for file in files]
+        rows = _iterable(_file_rows, places=places(files), kind=kind, content="")
+        return Stream(rows, sum(s.num_lines for s in seen), " ".join(s.digest for s in seen))
+
+    return {split: Reader(partial(read, files), partial(stream, files)) for split, files in splits.items()}
 
 
 def _line_files(splits: Mapping[str, tuple[Path, Path]], config: DataConfig) -> dict[str, Reader]:
     kind = _kind(config, splits, lambda files: iter(readers.texts_of(files[0])))
 
-    def read(src: Path, tgt: Path) -> datasets.Dataset:
-        contents = [readers.inspect(src), readers.inspect(tgt)]
-        counts = [content.num_lines for content in contents]
+    def check_counts(src: Path, tgt: Path, counts: Sequence[int]) -> None:
         if counts[0] != counts[1]:
             raise ValueError(
                 f"{src} has {counts[0]:,} lines and {tgt} has {counts[1]:,}; line n of one must belong to"
                 " line n of the other"
             )
+
+    def read(src: Path, tgt: Path) -> datasets.Dataset:
+        contents = [readers.inspect(src), readers.inspect(tgt)]
+        check_counts(src, tgt, [content.num_lines for content in contents])
         _show_progress(src.stat().st_size > LONG_BYTES)
         content = " ".join(content.digest for content in contents)
         folder = "" if kind == "text" else str(src.parent.absolute())
         return _generate(_line_rows, src=str(src), tgt=str(tgt), folder=folder, kind=kind, content=content)
 
-    return {split: partial(read, *files) for split, files in splits.items()}
+    def stream(src: Path, tgt: Path) -> Stream:
+        counts = [readers.count_lines(src), readers.count_lines(tgt)]
+        check_counts(src, tgt, counts)
+        rows = _iterable(_line_rows, src=str(src), tgt=str(tgt), folder="", kind=kind, content="")
+        identity = f"{readers.glimpse(src).digest} {readers.glimpse(tgt).digest}"
+        return Stream(rows, counts[0], identity)
+
+    return {split: Reader(partial(read, *files), partial(stream, *files)) for split, files in splits.items()}
 
 
 def _hub(config: DataConfig) -> dict[str, Reader]:
-    name = config.dataset
+    name = config.name
     _show_progress(True)
     huggingface_hub.logging.set_verbosity_error()
     not_here = f"--dataset {name}: no such file, folder or pair of text files here"
@@ -217,6 +269,9 @@ def _hub(config: DataConfig) -> dict[str, Reader]:
         # Otherwise pandas takes the words null and NA for missing cells.
         is_csv = datasets.load_dataset_builder(name, config.dataset_config).name == "csv"
         options = {"keep_default_na": False} if is_csv else {}
+        if config.streaming:
+            loaded = datasets.load_dataset(name, config.dataset_config, streaming=True, **options)
+            return _streamed(loaded, config)
         loaded = datasets.load_dataset(name, config.dataset_config, **options)
     except datasets.exceptions.DatasetNotFoundError:
         raise FileNotFoundError(f"{not_here}, and no such dataset on the Hugging Face Hub") from None
@@ -230,6 +285,43 @@ def _hub(config: DataConfig) -> dict[str, Reader]:
         ) from None
 
     return _loaded(loaded, config, can_map=True)
+
+
+def _streamed(loaded: Mapping[str, datasets.IterableDataset], config: DataConfig) -> dict[str, Reader]:
+    """Readers of datasets that come row by row over the network."""
+
+    def stream(split: str, rows: datasets.IterableDataset) -> Stream:
+        picked = _sides_of(rows, config)
+        if split == "train":
+            cells.require_sentences((row["src"] for row in copy.deepcopy(picked)), f"--dataset {config.name}")
+        known = (rows.info.splits or {}).get(str(rows.split))
+        num_rows = known.num_examples if known and known.num_examples else None
+        return Stream(picked, num_rows, f"{rows.info.version} {num_rows}")
+
+    def read(split: str, rows: datasets.IterableDataset) -> datasets.Dataset:
+        return datasets.Dataset.from_list(list(stream(split, rows).rows), features=ROW_FEATURES)
+
+    splits = name_splits({str(split): rows for split, rows in loaded.items()})
+    return {
+        split: Reader(partial(read, split, rows), partial(stream, split, rows))
+        for split, rows in splits.items()
+    }
+
+
+def _sides_of(rows: datasets.IterableDataset, config: DataConfig) -> datasets.IterableDataset:
+    """The two sides of each row, and its number."""
+    features = rows.features or rows._resolve_features().features or datasets.Features()
+    src, tgt = readers.match_fields(
+        readers.schema_fields(features.arrow_schema), config.src, config.tgt, config.name
+    )
+    return rows.map(
+        _pick,
+        batched=True,
+        with_indices=True,
+        fn_kwargs={"src": src, "tgt": tgt, "code": ""},
+        remove_columns=list(features),
+        features=ROW_FEATURES,
+    )
 
 
 def _saved(path: Path, config: DataConfig) -> dict[str, Reader]:
@@ -248,11 +340,11 @@ def _loaded(loaded: Mapping[str, datasets.Dataset], config: DataConfig, can_map:
 
     def sides(rows: datasets.Dataset) -> tuple[readers.Field, readers.Field]:
         fields = readers.schema_fields(rows.data.schema)
-        return readers.match_fields(fields, config.src, config.tgt, config.dataset)
+        return readers.match_fields(fields, config.src, config.tgt, config.name)
 
     def cells_of(rows: datasets.Dataset) -> Iterator[object]:
         src, tgt = sides(rows)
-        return cells.source_cells([cells.Table(_records(rows, config.dataset, src, tgt), src, tgt)])
+        return cells.source_cells([cells.Table(_records(rows, config.name, src, tgt), src, tgt)])
 
     kind = _kind(config, splits, cells_of)
 
@@ -262,7 +354,7 @@ def _loaded(loaded: Mapping[str, datasets.Dataset], config: DataConfig, can_map:
             return _generate(
                 _dataset_rows,
                 dataset=rows,
-                name=f"{config.dataset}, {name}",
+                name=f"{config.name}, {name}",
                 src=src,
                 tgt=tgt,
                 folder=str(Path.cwd()),
@@ -278,7 +370,12 @@ def _loaded(loaded: Mapping[str, datasets.Dataset], config: DataConfig, can_map:
             features=ROW_FEATURES,
         )
 
-    return {split: partial(read, split, rows) for split, rows in splits.items()}
+    def stream(rows: datasets.Dataset) -> Stream:
+        return Stream(_sides_of(rows.to_iterable_dataset(), config), len(rows), rows._fingerprint)
+
+    return {
+        split: Reader(partial(read, split, rows), partial(stream, rows)) for split, rows in splits.items()
+    }
 
 
 def _pick(
@@ -339,6 +436,13 @@ def _generate(
         if "corresponds to no data" not in str(error):
             raise
         raise ValueError("the corpus has no row; give a file with at least one pair") from None
+
+
+def _iterable(
+    rows: Callable[P, Iterator[cells.Row]], *none: P.args, **arguments: P.kwargs
+) -> datasets.IterableDataset:
+    """The rows of `_generate` one after another. As the arguments hold no list, they are one shard."""
+    return datasets.IterableDataset.from_generator(rows, features=ROW_FEATURES, gen_kwargs=arguments)
 
 
 def _changed_files(rows: datasets.Dataset) -> str:

@@ -27,6 +27,8 @@ Record = tuple[str, Mapping[str, object]]
 LONE_CR = "\udc0d"
 # Columns whose values may be objects with a text for each language.
 NESTED = ("translation", "translations")
+# Bytes from which the number of rows of a file is estimated.
+GLIMPSE = 16 << 20
 # Rows that are looked at to learn what a file or a column holds.
 PEEK = 1_000
 SPACE = re.compile(r"[ \t\n\r]*")
@@ -67,6 +69,31 @@ def inspect(path: Path) -> Content:
             digest.update(line)
             decode_utf8(line, f"{path}, line {number}")
     return Content(digest.hexdigest(), number)
+
+
+def glimpse(path: Path) -> Content:
+    """What the beginning of a file tells, for one that is too large to be read before it is needed.
+
+    Returns:
+        Digest of its size and first 16 MiB, and about how many rows it has (a Parquet file says how many).
+    """
+    with path.open("rb") as file:
+        head, size = file.read(GLIMPSE), path.stat().st_size
+    digest = hashlib.blake2b(b"%d " % size + head, digest_size=16).hexdigest()
+    if path.suffix.lower() == ".parquet":
+        return Content(digest, _parquet(path).metadata.num_rows)
+    num_lines = head.count(b"\n") + (size == len(head) and not head.endswith(b"\n"))
+    return Content(digest, round(num_lines * size / max(1, len(head))))
+
+
+def count_lines(path: Path) -> int:
+    """Lines of a text file, without a look at what is in them."""
+    num_lines, block = 0, b"\n"
+    with path.open("rb") as file:
+        while following := file.read(1 << 20):
+            block = following
+            num_lines += block.count(b"\n")
+    return num_lines + (not block.endswith(b"\n"))
 
 
 def code_digest(*paths: str) -> str:
@@ -259,15 +286,21 @@ def as_text(record: Mapping[str, object], field: Field, where: str) -> str | Non
 
 def _json_records(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
     """Place and record: one a line (a blank line is an empty record), or all in one array."""
-    with path.open("rb") as file:
-        is_array = file.read(4_096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
-    if is_array:
+    if is_json_array(path):
         for number, record in enumerate(_json_array(path), 1):
             yield f"{path}, record {number}", _object(record, f"{path}, record {number}")
         return
     for number, line in enumerate(texts_of(path), 1):
         where = f"{path}, line {number}"
         yield where, _object(_parse_json(line, where)[0], where) if line.strip() else {}
+
+
+def is_json_array(path: Path) -> bool:
+    """Whether a JSON file holds all its records in one array."""
+    if path.suffix.lower() not in (".json", ".jsonl"):
+        return False
+    with path.open("rb") as file:
+        return file.read(4_096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
 
 
 def _json_array(path: Path) -> Iterator[object]:

@@ -141,7 +141,7 @@ def write_card(
     lines = [
         f"# Translator {data.src} → {data.tgt}",
         "",
-        f"Trained on `{data.dataset}`: {num_pairs:,} sentence pairs, {state.target_tokens:,} target tokens "
+        f"Trained on `{data.name}`: {num_pairs:,} sentence pairs, {state.target_tokens:,} target tokens "
         f"seen in {state.step:,} steps, {_clock(state.elapsed_s)} on {_hardware()}"
         + (f", from the weights of `{init_from}`." if init_from else "."),
         "",

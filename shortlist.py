@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import runtime
-from inputs import Values
+from inputs import Ids, Values
 from tokenizer import EOS_ID
 
 FILE = "shortlist.safetensors"
@@ -37,7 +37,7 @@ class Shortlist(NamedTuple):
     """(512,) or fewer, int32."""
 
     @classmethod
-    def learn(cls, pairs: Sequence[tuple[Values, Values]], vocab_size: int) -> "Shortlist":
+    def learn(cls, pairs: Sequence[tuple[Ids, Ids]], vocab_size: int) -> "Shortlist":
         """Learn it from pairs of id lists, by IBM model 1.
 
         Source: Brown et al. 1993, "The mathematics of statistical machine translation".
@@ -56,7 +56,9 @@ class Shortlist(NamedTuple):
         is_kept = rank < MAX_CANDIDATES
         candidates = np.full((vocab_size, MAX_CANDIDATES), EOS_ID, np.int32)
         candidates[source[is_kept], rank[is_kept]] = (keys % vocab_size)[order][is_kept]
-        frequency = np.bincount(np.concatenate([ids for _, ids in pairs]), minlength=vocab_size)
+        frequency = np.bincount(
+            np.concatenate([np.asarray(ids, np.int64) for _, ids in pairs]), minlength=vocab_size
+        )
         frequent = np.argsort(-frequency, kind="stable")[:FREQUENT].astype(np.int32)
         return cls(torch.from_numpy(candidates), torch.from_numpy(frequent[frequency[frequent] > 0]))
 
@@ -96,7 +98,7 @@ class Shortlist(NamedTuple):
 Ints = npt.NDArray[np.int64]
 
 
-def _links(pairs: Sequence[tuple[Values, Values]]) -> tuple[Ints, Ints, Ints]:
+def _links(pairs: Sequence[tuple[Ids, Ids]]) -> tuple[Ints, Ints, Ints]:
     """Every source id with every target id of its pair: source ids, target ids, number of the target position."""
     sources: list[Ints] = []
     targets: list[Ints] = []

@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import FrameType
@@ -30,7 +30,7 @@ from config import (
     parse_args,
     recipe,
 )
-from corpus import Splits, read_splits, texts
+from corpus import Report, Splits, read_splits, texts
 from dataset import Batch, BatchSampler, check_sources, encode_split
 from inputs import Input, TextInput
 from learner import Learner
@@ -40,6 +40,7 @@ from reporting import USES, Reporter, write_card
 from scores import Score, quick_score, score
 from shortlist import Shortlist
 from sources import StripEmbedding
+from streaming import Settings, StreamSampler, describe, rows_read
 from tokenizer import Tokenizer
 from translator import Translator
 
@@ -142,8 +143,13 @@ class StopRequest:
             self.is_interruptible = False
 
 
-def batches_from(sampler: BatchSampler, state: TrainState, accumulate: int) -> Iterator[list[Batch]]:
+def batches_from(
+    sampler: BatchSampler | StreamSampler, state: TrainState, accumulate: int
+) -> Iterator[list[Batch]]:
     """The micro-batches of one step after another, without end; moves `state` on as they are handed out."""
+    if isinstance(sampler, StreamSampler):
+        yield from sampler.steps(state)
+        return
     while True:
         steps = sampler.epoch(state.epoch, start=state.batch)
         while group := list(itertools.islice(steps, accumulate)):
@@ -173,7 +179,7 @@ class Validator:
         self.sources, self.references = list(chosen["src"]), list(chosen["tgt"])
         has_words = (s for s in self.sources if not isinstance(s, str) or any(map(str.isalpha, s)))
         self.pictured = next(has_words, "1")
-        self.learner, self.tgt = learner, config.data.tgt
+        self.learner, self.tgt, self.names = learner, config.data.tgt, config.data.dataset
         self.translator = Translator(
             learner.averaged,
             tokenizer,
@@ -202,11 +208,13 @@ class Validator:
             state.bad_validations += 1
         values = {"bleu": bleu, "chrf": chrf}
         reporter.log_validation(state, values, translations[:NUM_SAMPLES], picture)
+        if state.corpus_tokens:
+            reporter.say(f"target tokens so far: {tokens_given(self.names, state)}")
 
 
 def train(
     learner: Learner,
-    sampler: BatchSampler,
+    sampler: BatchSampler | StreamSampler,
     validate: Validator,
     config: TrainConfig,
     path: Path,
@@ -233,6 +241,7 @@ def train(
                 loss, norm = learner.step(batches, lr, state.step + 1)
                 state.step += 1
                 state.target_tokens += sum(batch.num_tokens for batch in batches)
+                _count_corpora(state, batches)
                 state.elapsed_s = time.monotonic() - started
                 state.needs_validation = state.step % validate_every == 0 or _is_over(state, config)
                 if state.step % config.log_every == 0 or state.needs_validation:
@@ -267,6 +276,19 @@ def _is_over(state: TrainState, config: TrainConfig) -> bool:
     return is_stuck or progress_of(state.step, state.elapsed_s, config) >= 1
 
 
+def _count_corpora(state: TrainState, batches: list[Batch]) -> None:
+    of_corpora = [sum(counts) for counts in zip(*(batch.of_corpora for batch in batches), strict=True)]
+    before = state.corpus_tokens or [0] * len(of_corpora)
+    state.corpus_tokens = [old + new for old, new in zip(before, of_corpora, strict=True)]
+
+
+def tokens_given(names: Sequence[str], state: TrainState) -> str:
+    """How many target tokens each of several corpora gave so far."""
+    given = zip(names, state.corpus_tokens, strict=True)
+    total = max(1, sum(state.corpus_tokens))
+    return ", ".join(f"{name} {count:,} ({count / total:.1%})" for name, count in given)
+
+
 def _check_finite(learner: Learner, path: Path) -> None:
     step = int(learner.first_bad)
     if step:
@@ -287,8 +309,7 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
         cmd = _with_architecture(cmd, Path(cmd.train.init_from), args)
     else:
         check_source(cmd)
-    name = cmd.data.dataset.removeprefix("builtin:")
-    name = (Path(name).resolve() if Path(name).exists() else Path(name)).name.split(".")[0]
+    name = "+".join(map(_short_name, cmd.data.dataset))
     kind = "" if cmd.data.source == "text" else f"-{cmd.data.source}"
     out = cmd.run.out or Path("runs") / f"{name}-{cmd.data.src}-{cmd.data.tgt}{kind}"
     _refuse_taken(out)
@@ -296,7 +317,7 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
         read_font(Path(cmd.source.font))  # before the corpus is read rather than after
     splits = read_splits(cmd.data)
     has_accelerator = runtime.device(cmd.run.device).type != "cpu"
-    chosen, reason = recipe(cmd, len(splits["train"]), workers, has_accelerator)
+    chosen, reason = recipe(cmd, splits.num_pairs, workers, has_accelerator)
     print(f"recipe: {reason}")
     if cmd.train.init_from is not None:
         train = replace(chosen.train, init_from=cmd.train.init_from)
@@ -340,6 +361,11 @@ def _with_architecture(cmd: TrainCommand, path: Path, args: list[str] | None) ->
     return final
 
 
+def _short_name(dataset: str) -> str:
+    path = Path(dataset.removeprefix("builtin:"))
+    return (path.resolve() if path.exists() else path).name.split(".")[0]
+
+
 def _prepare_resume(
     cmd: TrainCommand, path: Path, args: list[str] | None
 ) -> tuple[TrainCommand, Splits, Path]:
@@ -353,7 +379,7 @@ def _prepare_resume(
     splits = read_splits(final.data)
     if splits.fingerprint != fingerprint:
         advice = "restore it or start a new run"
-        raise ValueError(f"{final.data.dataset} is not the data that {path} learned from; {advice}")
+        raise ValueError(f"{final.data.name} is not the data that {path} learned from; {advice}")
     return final, splits, path
 
 
@@ -371,13 +397,23 @@ def _differences(
             yield f"--{name.replace('_', '-')}", getattr(old, name), getattr(new, name)
 
 
-def make_sampler(rows: Dataset, tokenizer: Tokenizer, source: Input, config: Config) -> BatchSampler:
+def make_sampler(
+    splits: Splits, tokenizer: Tokenizer, source: Input, config: Config
+) -> BatchSampler | StreamSampler:
     """Micro-batches of the training rows, with BPE-dropout if it is asked for."""
-    cfg = config.train
+    cfg, max_length = config.train, config.data.max_length
     assert cfg.accumulate is not None
-    resegment = TextInput(tokenizer, cfg.bpe_dropout, config.data.max_length).resegment
+    cut = TextInput(tokenizer, cfg.bpe_dropout, max_length).resegment
+    resegment = cut if cfg.bpe_dropout else None
     batch_tokens = cfg.batch_tokens // cfg.accumulate
-    return BatchSampler(rows, batch_tokens, cfg.seed, source, resegment if cfg.bpe_dropout else None)
+    if config.data.streaming:
+        rows_of_block = max(1, config.data.buffer // cfg.accumulate)
+        settings = Settings(
+            splits, tokenizer, source, resegment, max_length, rows_of_block, batch_tokens, cfg.seed
+        )
+        return StreamSampler(settings, cfg.accumulate)
+    rows = encode_split(splits["train"], tokenizer, max_length, splits.report, source=source)
+    return BatchSampler(rows, batch_tokens, cfg.seed, source, resegment, splits.mixture)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -402,12 +438,11 @@ def _main(args: list[str] | None, held: contextlib.ExitStack) -> None:
     torch.manual_seed(config.train.seed)
     init_from = None if config.train.init_from is None else Path(config.train.init_from)
     tokenizer, source = _make_sides(config, splits["train"], path if cmd.run.resume else init_from)
-    rows = encode_split(splits["train"], tokenizer, config.data.max_length, splits.report, source=source)
-    print(splits.report)
+    sampler = make_sampler(splits, tokenizer, source, config)
+    print(*(describe(splits, config.data) if config.data.streaming else ()), splits.report, sep="\n")
     longest = config.data.max_length if config.model.positions == "learned" else None
     for split in splits.keys() - {"train"}:
         check_sources(splits[split], source, split, longest)
-    sampler = make_sampler(rows, tokenizer, source, config)
     if cmd.run.resume is None:
         held.enter_context(runtime.locked(path))
         _refuse_taken(path)  # again: another run may have come and gone
@@ -416,10 +451,10 @@ def _main(args: list[str] | None, held: contextlib.ExitStack) -> None:
     learner, state = _make_learner(model, config.train, source, sampler, path, device, workers)
     validate = Validator(learner, tokenizer, source, config, splits["validation"], workers)
     if config.data.source == "text" and not cmd.run.resume:
-        Shortlist.learn(sampler.pairs(SHORTLIST_ROWS), tokenizer.vocab_size).save(path)
+        _learn_shortlist(splits["train"], tokenizer).save(path)
     checkpoint.create(path, config, tokenizer, source, splits.fingerprint)
     _record_data(path, splits, sampler, len(validate.sources))
-    sizes = f"{len(rows):,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
+    sizes = f"{sampler.num_pairs:,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
     steps = f"about {-(-sampler.num_batches(0) // accumulate):,} steps an epoch, {accumulate} micro-batches a step"
     print(f"training on {sizes}, {device}: {steps}, from step {state.step}")
     reporter = Reporter(path, state)
@@ -428,9 +463,11 @@ def _main(args: list[str] | None, held: contextlib.ExitStack) -> None:
     except OSError as error:
         raise ValueError(f"{error.strerror}: {error.filename or path}; {_last_good(path)}") from None
     reporter.close()
+    if config.data.streaming:
+        print(Report(stream=rows_read(state)))
     translator = Translator.load(path, device=cmd.run.device, split_sentences=False, workers=workers)
     scores = score_tests(translator, splits, config.data.tgt)
-    write_card(path, config, state, scores, len(rows), learner.num_parameters)
+    write_card(path, config, state, scores, sampler.num_pairs, learner.num_parameters)
     if state.best_score < 1:
         print(f"warning: validation BLEU {state.best_score:.2f}, next to nothing was learned; train longer")
     first = splits["validation"][0]["src"]
@@ -453,6 +490,13 @@ def _make_sides(config: Config, rows: Dataset, path: Path | None) -> tuple[Token
     return tokenizer, source
 
 
+def _learn_shortlist(rows: Dataset, tokenizer: Tokenizer) -> Shortlist:
+    num = min(len(rows), SHORTLIST_ROWS)
+    chosen = rows.select([i * len(rows) // num for i in range(num)])[:]
+    src, tgt = (tokenizer.encode_batch(chosen[side]) for side in ("src", "tgt"))
+    return Shortlist.learn(list(zip(src, tgt, strict=True)), tokenizer.vocab_size)
+
+
 def _warn_of_missing_characters(rows: Dataset, source: Input) -> None:
     """Name the characters of sentences to draw that the font lacks: the model would learn their empty boxes."""
     characters: set[str] = set()
@@ -467,7 +511,7 @@ def _make_learner(
     model: Transformer,
     config: TrainConfig,
     source: Input,
-    sampler: BatchSampler,
+    sampler: BatchSampler | StreamSampler,
     path: Path,
     device: torch.device,
     workers: int,
@@ -481,7 +525,7 @@ def _make_learner(
     if is_new and config.init_from is not None:
         start = checkpoint.load(Path(config.init_from), torch.device("cpu"))
         checkpoint.copy_weights(model, checkpoint.weights(start.model), start.path)
-    elif is_new and isinstance(model.src_embed, StripEmbedding):
+    elif is_new and isinstance(model.src_embed, StripEmbedding) and isinstance(sampler, BatchSampler):
         rng, values = np.random.default_rng(config.seed), sampler.sources(FITTED_ROWS)
         model.src_embed.fit(source.pad(values[i : i + 64], rng) for i in range(0, len(values), 64))
     learner = Learner(model, config, device, workers)
@@ -502,7 +546,9 @@ def _make_learner(
     return learner, state
 
 
-def _record_data(path: Path, splits: Splits, sampler: BatchSampler, num_validated: int) -> None:
+def _record_data(
+    path: Path, splits: Splits, sampler: BatchSampler | StreamSampler, num_validated: int
+) -> None:
     padding = sampler.padding(0)._asdict()
     record = {"rows": splits.report.to_json(), "validated": num_validated, "padding": padding}
     runtime.write_atomic(path / "data.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")

@@ -14,7 +14,7 @@ import corpus
 import runtime
 from checkpoint import TrainState
 from config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig, num_micro_batches
-from dataset import Batch, encode_split
+from dataset import Batch
 from inputs import TextInput
 from learner import Learner
 from tokenizer import MIN_VOCAB_SIZE, Tokenizer
@@ -37,11 +37,10 @@ def train(
     config = configuration(source, architecture, tokens, workers)
     tokenizer = Tokenizer.load(data / "tokenizer.json")
     splits = corpus.read_splits(config.data)
-    rows = encode_split(splits["train"], tokenizer, MAX_LENGTH, splits.report)
     text = TextInput(tokenizer)
     learner, state = new_learner(config, tokenizer.vocab_size, text, workers), TrainState()
     assert config.train.accumulate is not None
-    stream = batches_from(make_sampler(rows, tokenizer, text, config), state, config.train.accumulate)
+    stream = batches_from(make_sampler(splits, tokenizer, text, config), state, config.train.accumulate)
     clock.start()
     while not clock.is_over:
         batches = next(stream)

@@ -1,11 +1,15 @@
 """Memory of reading, encoding and iterating a corpus, by number of rows: it should stay flat.
 
     python benchmarks/memory.py 10_000 100_000 1_000_000
+    python benchmarks/memory.py --train 10_000 100_000 1_000_000 10_000_000
 
+--train: of training, read before and streamed: the peak until step 20, and the time until the first batch is there, as
+seconds of one CPU, which other work on the machine changes least.
 Each size runs in a process of its own, on made-up sentences and with an empty cache. RssAnon is what the
 process holds; RSS also counts pages of the memory-mapped cache, which the system takes back when it must.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -88,22 +92,76 @@ def measure(path: Path, num_rows: int) -> None:
     print("| " + " | ".join([*cells, *(f"{s:.1f}" for s in (read_s, encode_s, epoch_s))]) + " |", flush=True)
 
 
+class Enough(Exception):
+    """Ends a run after the steps that are measured."""
+
+
+def measure_training(path: Path, num_rows: int, is_streaming: bool) -> None:
+    """Training through its command, in this process, until step 20: prints a row of the table."""
+    import train
+    from dataset import Batch
+    from learner import Learner
+
+    memory, first_s = AnonymousMemory(), 0.0
+    real = Learner.step
+
+    def step(learner: Learner, batches: list[Batch], lr: float, number: int) -> object:
+        nonlocal first_s
+        first_s = first_s or time.process_time()
+        if number > 20:
+            raise Enough
+        return real(learner, batches, lr, number)
+
+    Learner.step = step
+    size = "--d-model 64 --num-heads 4 --num-layers 1 --num-decoder-layers 1 --d-ff 128 --vocab-size 4000"
+    how = "--batch-tokens 4096 --accumulate 2 --max-steps 1000 --warmup-steps 500 --validate-every 500 --threads 2"
+    given = ["--dataset", str(path), "--src", "en", "--tgt", "de", "--out", str(path.parent / "run")]
+    with contextlib.suppress(Enough), contextlib.redirect_stdout(sys.stderr):
+        train.main([*given, *size.split(), *how.split(), *(["--streaming"] if is_streaming else [])])
+    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    way = "streamed" if is_streaming else "read before"
+    disk = sum(f.stat().st_size for f in path.parent.rglob("*") if f.is_file() and f != path) / 1e6
+    cells = [
+        f"{num_rows:,}",
+        way,
+        f"{memory.restart():,.0f}",
+        f"{rss:,.0f}",
+        f"{first_s:,.1f}",
+        f"{disk:,.0f}",
+    ]
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+TABLES = {
+    "--measure": (
+        "| rows | anonymous MB: start | read | encode | epoch | peak RSS MB | read s | encode s | epoch s |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ),
+    "--train": (
+        "| rows | corpus | peak anonymous MB | peak RSS MB | first batch after CPU s | cache on disk MB |",
+        "|---:|---|---:|---:|---:|---:|",
+    ),
+}
+
+
 def main() -> None:
     """Run every size in a process of its own."""
     if len(sys.argv) == 4 and sys.argv[1] == "--measure":
         return measure(Path(sys.argv[2]), int(sys.argv[3]))
-    print(
-        "| rows | anonymous MB: start | read | encode | epoch | peak RSS MB | read s | encode s | epoch s |"
-    )
-    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
-    for num_rows in [int(arg) for arg in sys.argv[1:]] or [10_000, 100_000, 1_000_000]:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "rows.jsonl"
-            write_rows(path, num_rows)
-            env = {**os.environ, "HF_HOME": folder, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-            subprocess.run(
-                [sys.executable, __file__, "--measure", str(path), str(num_rows)], env=env, check=True
-            )
+    if len(sys.argv) == 5 and sys.argv[1] == "--measure":
+        return measure_training(Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "streamed")
+    table = "--train" if "--train" in sys.argv else "--measure"
+    print(*TABLES[table], sep="\n", flush=True)
+    sizes = [int(arg) for arg in sys.argv[1:] if not arg.startswith("--")] or [10_000, 100_000, 1_000_000]
+    for num_rows in sizes:
+        for way in ([], *([["streamed"]] if table == "--train" else [])):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "rows.jsonl"
+                write_rows(path, num_rows)
+                env = {**os.environ, "HF_HOME": folder, "OMP_NUM_THREADS": "1"}
+                extra = way or (["read"] if table == "--train" else [])
+                command = [sys.executable, __file__, "--measure", str(path), str(num_rows), *extra]
+                subprocess.run(command, env={**env, "TOKENIZERS_PARALLELISM": "false"}, check=True)
 
 
 if __name__ == "__main__":

@@ -112,9 +112,9 @@ def test_a_config_that_is_not_json_is_refused(damaged, text):
 
 def test_a_newer_format_asks_for_an_update(damaged):
     record = json.loads((damaged / "config.json").read_text())
-    record["format_version"] = 5
+    record["format_version"] = 6
     (damaged / "config.json").write_text(json.dumps(record))
-    with pytest.raises(ValueError, match="has format 5, newer than 4, .*update"):
+    with pytest.raises(ValueError, match="has format 6, newer than 5, .*update"):
         checkpoint.load(damaged, CPU)
 
 

@@ -13,8 +13,8 @@ ORDER = (
     "config", "runtime", "parallel", "lines", "languages", "tokenizer", "lexicon", "phrases", "quantities",
     "clauses", "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render",
     "readers", "cells", "origins", "corpus", "inputs", "shortlist", "pictures", "dataset", "incremental",
-    "decoding", "checkpoint", "picture", "translator", "scores", "evaluate", "reporting", "optimizer",
-    "learner", "train", "translate",
+    "decoding", "checkpoint", "streaming", "picture", "translator", "scores", "evaluate", "reporting",
+    "optimizer", "learner", "train", "translate",
 )  # fmt: skip
 
 
