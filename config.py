@@ -208,7 +208,7 @@ class DecodeConfig:
     """Sentences decoded together."""
     shortlist: int = 0
     """Likely translations considered of each source subword, beside frequent ones, in place of the whole
-    vocabulary; faster, but some outputs change. 0 = off."""
+    vocabulary; less work, but some outputs change. 0 = off."""
 
     def __post_init__(self) -> None:
         _require(1 <= self.beam <= 1_000, "--beam", "at least 1 and at most 1000", self.beam)

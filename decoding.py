@@ -145,9 +145,8 @@ class Readout:
         num_groups = min(k, W * G)
         gain_of = scores.view(-1, 1)
         # The k best lie in the k groups with the best maxima; groups of all beams of a sentence compete.
-        offset = gain_of - self._log_sum(
-            logits, largest
-        )  # (A·W, 1): makes a logit the score of its continuation
+        # (A·W, 1): makes a logit the score of its continuation
+        offset = gain_of - self._log_sum(logits, largest)
         _, group = (maxima + offset).view(A, W * G).topk(num_groups, dim=1)  # (A, k)
         row = torch.arange(A, device=x.device).unsqueeze(1) * (W * G) + group
         candidates = logits.view(A * W * G, GROUP)[row]  # (A, k, GROUP)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 import runtime
 from inputs import Ids, Values
-from tokenizer import EOS_ID
+from tokenizer import EOS_ID, PAD_ID
 
 FILE = "shortlist.safetensors"
 # Candidates that are stored of each subword, and frequent subwords that are expected everywhere.
@@ -24,8 +24,6 @@ MAX_CANDIDATES, FREQUENT = 64, 512
 # Pairs of a source and a target position that are looked at: enough for 30,000 pairs of sentences.
 MAX_LINKS = 8_000_000
 ITERATIONS = 5
-# What a target subword comes from that translates no source subword; padding, which occurs in no sentence.
-NULL_ID = 0
 
 
 class Shortlist(NamedTuple):
@@ -108,7 +106,7 @@ def _links(pairs: Sequence[tuple[Ids, Ids]]) -> tuple[Ints, Ints, Ints]:
         num_links += (len(src_ids) + 1) * len(tgt_ids)
         if num_links > MAX_LINKS and sources:
             break
-        src, tgt = np.append(src_ids, NULL_ID), np.asarray(tgt_ids)
+        src, tgt = np.append(src_ids, PAD_ID), np.asarray(tgt_ids)  # padding: what translates no word
         sources.append(np.tile(src, len(tgt)))
         targets.append(np.repeat(tgt, len(src)))
         positions.append(num_positions + np.repeat(np.arange(len(tgt)), len(src)))
