@@ -228,6 +228,8 @@ class BeamState:
     """Ids of the live beams so far, (A, W, T), int64."""
     finished: list[list[Hypothesis]]
     """For every sentence, its best W hypotheses that ended with EOS, best first."""
+    settled: set[int]
+    """Sentences whose best is found; only the places behind it are still open."""
 
     def keep(self, alive: Tensor) -> None:
         """Go on with these of the active sentences alone, int64 (A',)."""
@@ -249,17 +251,19 @@ def _beam(
     scores = torch.full((A, beam), -torch.inf, device=device)
     scores[:, 0] = 0.0
     tokens = torch.full((A, beam, 1), readout.bos_id, dtype=torch.int64, device=device)
-    state = BeamState(list(range(A)), scores, tokens, [[] for _ in max_lengths])
+    state = BeamState(list(range(A)), scores, tokens, [[] for _ in max_lengths], set())
     while True:
         decoded = decoder.step(state.tokens[:, :, -1], cache)
         parents = _advance(state, readout, decoded, beam, alpha)  # (A, W)
         length = state.tokens.size(2) - 1
         best_live = state.scores[:, 0].tolist()
-        alive = [
-            i
-            for i, row in enumerate(state.rows)
-            if not _is_done(state.finished[row], best_live[i], length, max_lengths[row], alpha, n_best)
-        ]
+        alive = []
+        for i, row in enumerate(state.rows):
+            found = state.finished[row]
+            if _is_done(found, best_live[i], length, max_lengths[row], alpha, 1):
+                state.settled.add(row)
+            if not _is_done(found, best_live[i], length, max_lengths[row], alpha, n_best):
+                alive.append(i)
         for i in set(range(len(state.rows))) - set(alive):
             _add_unfinished(state, i, n_best, length, alpha)
         if not alive:
@@ -296,6 +300,8 @@ def _add_finished(
     for i, rank in where:
         score = total[i, rank].item() / length_penalty(length, alpha)
         found = state.finished[state.rows[i]]
+        if state.rows[i] in state.settled and score > found[0].score:
+            continue  # a search for the best alone would have ended before
         if len(found) < beam or score > found[-1].score:
             found.append(Hypothesis(state.tokens[i, parent[i, rank], 1:].tolist(), score, True))
             found.sort(key=lambda h: -h.score)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -88,7 +89,14 @@ class Work(Generic[Item, Result]):
         except BrokenPipeError:
             pass
         except Exception as error:
-            sender.send(error)
+            try:
+                sender.send(error)
+            except (
+                pickle.PicklingError,
+                TypeError,
+                AttributeError,
+            ):  # what an error holds may not be sendable
+                sender.send(RuntimeError(repr(error)))
 
 
 def _received(receiver: "Connection[None, dict[int, Result] | Exception]") -> dict[int, Result]:

@@ -21,7 +21,7 @@ from tokenizer import EOS_ID, PAD_ID
 FILE = "shortlist.safetensors"
 # Candidates that are stored of each subword, and frequent subwords that are expected everywhere.
 MAX_CANDIDATES, FREQUENT = 64, 512
-# Pairs of a source and a target position that are looked at: enough for 30,000 pairs of sentences.
+# Pairs of a source and a target position that are looked at, about; of a larger corpus, every n-th sentence counts.
 MAX_LINKS = 8_000_000
 ITERATIONS = 5
 
@@ -40,8 +40,9 @@ class Shortlist(NamedTuple):
 
         Source: Brown et al. 1993, "The mathematics of statistical machine translation".
         """
-        src, tgt, position = _links(pairs)
-        keys, key = np.unique(src * vocab_size + tgt, return_inverse=True)
+        link, position = _links(pairs, vocab_size)
+        keys, key = np.unique(link, return_inverse=True)
+        del link
         probability = np.ones(len(keys))
         for _ in range(ITERATIONS):
             share = probability[key]
@@ -96,20 +97,18 @@ class Shortlist(NamedTuple):
 Ints = npt.NDArray[np.int64]
 
 
-def _links(pairs: Sequence[tuple[Ids, Ids]]) -> tuple[Ints, Ints, Ints]:
-    """Every source id with every target id of its pair: source ids, target ids, number of the target position."""
-    sources: list[Ints] = []
-    targets: list[Ints] = []
-    positions: list[Ints] = []
-    num_links = num_positions = 0
-    for src_ids, tgt_ids in pairs:
-        num_links += (len(src_ids) + 1) * len(tgt_ids)
-        if num_links > MAX_LINKS and sources:
-            break
-        src, tgt = np.append(src_ids, PAD_ID), np.asarray(tgt_ids)  # padding: what translates no word
-        sources.append(np.tile(src, len(tgt)))
-        targets.append(np.repeat(tgt, len(src)))
-        positions.append(num_positions + np.repeat(np.arange(len(tgt)), len(src)))
+def _links(pairs: Sequence[tuple[Ids, Ids]], vocab_size: int) -> tuple[Ints, npt.NDArray[np.int32]]:
+    """Every source id with every target id of its pair, as source · V + target; number of the target position."""
+    links: list[Ints] = []
+    positions: list[npt.NDArray[np.int32]] = []
+    num_positions = 0
+    num_links = sum((len(src_ids) + 1) * len(tgt_ids) for src_ids, tgt_ids in pairs)
+    for src_ids, tgt_ids in pairs[:: max(1, -(-num_links // MAX_LINKS))]:
+        # Padding stands for the NULL word of model 1.
+        src, tgt = np.append(src_ids, PAD_ID).astype(np.int64), np.asarray(tgt_ids, np.int64)
+        links.append((src * vocab_size + tgt[:, None]).ravel())
+        positions.append(
+            np.repeat(np.arange(num_positions, num_positions + len(tgt), dtype=np.int32), len(src))
+        )
         num_positions += len(tgt)
-    src, tgt, position = (np.concatenate(parts).astype(np.int64) for parts in (sources, targets, positions))
-    return src, tgt, position
+    return np.concatenate(links), np.concatenate(positions)

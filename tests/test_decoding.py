@@ -264,6 +264,13 @@ def test_a_search_does_not_wait_for_an_ending_far_beyond_the_best():
     assert len(steps) < 20
 
 
+def test_an_ending_that_the_search_for_one_does_not_wait_for_is_not_the_best_of_several():  # fault 19
+    table = {(): {3: 0.7, 4: 0.3}, (3,): {EOS: 1.0}} | {(4,) * n: {4: 1.0} for n in range(1, 60)}
+    for n_best in (1, 2):
+        [found] = find(Scripted(table, 6), [[3]], [250], beam=2, alpha=1.0, n_best=n_best)
+        assert found[0].ids == [3] and found[0].finished
+
+
 def test_long_searches_forget_what_no_beam_descends_from():
     decoder = IncrementalDecoder(tiny(20, scale=1.6))
     src, src_mask = pad_source([[3, 4, 5], [6, 7]])

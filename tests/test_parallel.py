@@ -54,6 +54,20 @@ def test_an_error_reaches_the_caller_from_whichever_process(who):
 
 
 @needs_fork
+def test_an_error_that_cannot_be_sent_is_told_all_the_same():
+    parent = os.getpid()
+
+    def fails(number):
+        time.sleep(0.02)
+        if os.getpid() != parent:
+            raise ValueError("no number", lambda: number)
+        return number
+
+    with pytest.raises(RuntimeError, match="ValueError.*no number"):
+        fork_map(fails, range(6), 2)
+
+
+@needs_fork
 def test_a_killed_worker_is_told_and_does_not_hang():
     parent = os.getpid()
 

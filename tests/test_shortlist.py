@@ -5,6 +5,7 @@ import pytest
 import safetensors.torch
 import torch
 
+import shortlist
 from shortlist import FILE, MAX_CANDIDATES, Shortlist
 from tokenizer import EOS_ID
 
@@ -27,7 +28,16 @@ def test_the_first_candidate_is_the_translation():
 
 
 def test_frequent_subwords_come_in_the_order_of_their_frequency():
-    assert Shortlist.learn(pairs(), VOCAB).frequent[0] == 150
+    frequent = Shortlist.learn(pairs(), VOCAB).frequent
+    counts = np.bincount(np.concatenate([tgt for _, tgt in pairs()]))
+    assert frequent[0] == 150 and (np.diff(counts[frequent]) <= 0).all()
+
+
+def test_of_a_corpus_with_too_many_links_the_end_counts_as_much_as_the_beginning(monkeypatch):
+    monkeypatch.setattr(shortlist, "MAX_LINKS", 2_000)
+    first, last = [np.array([5], np.int32)] * 2, [np.array([6], np.int32), np.array([106], np.int32)]
+    learned = Shortlist.learn([tuple(first)] * 5_000 + [tuple(last)] * 5_000, VOCAB)
+    assert learned.candidates[6, 0] == 106
 
 
 def test_a_sentence_may_use_candidates_frequent_ones_itself_and_the_end():
