@@ -7,9 +7,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/phrasebook-en-fr
-# What `make bench` measures, and what the engines learn from: a Hub name, or a folder: make bench CORPUS=multi30k-en-de
+# What `make bench` measures, and what the engines learn from; without the Hub, a folder: make bench CORPUS=multi30k-en-de
 PART ?= all
-CORPUS ?= $(firstword $(wildcard ../shared/data/multi30k-en-de) bentrevett/multi30k)
+CORPUS ?= bentrevett/multi30k
 BENCH := .venv-bench/bin/python benchmarks/bench.py
 
 .PHONY: demo test test-all bench bench-small clean

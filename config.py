@@ -68,6 +68,8 @@ class DataConfig:
         )
         self._check_mixture()
         _require(self.buffer >= 1, "--buffer", "at least 1", self.buffer)
+        if not self.streaming and self.buffer != type(self).buffer:
+            raise ValueError(f"--buffer {self.buffer} is for --streaming; add that, or leave it out")
         if self.streaming and self.source != "text":
             raise ValueError(f"--streaming reads text, but --source is {self.source}; leave one of them out")
         _require(0 <= self.data_seed < 2**63, "--data-seed", "0 or more and less than 2^63", self.data_seed)

@@ -1,6 +1,7 @@
 """The benchmark: what it counts, that all engines decode the same model, and the report made from results alone."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -334,9 +335,12 @@ def test_a_failed_measurement_names_its_last_line_and_its_log(tmp_path):
         jobs.run([sys.executable, "-c", "raise ValueError('broken')"], tmp_path / "log")
 
 
-def test_the_share_of_other_processes_is_small_for_a_child_that_works_alone(tmp_path):
-    done = jobs.run([sys.executable, "-c", "sum(range(10**7))"], tmp_path / "log")
-    assert 0 <= done.others <= 1 and done.seconds > 0
+def test_the_share_of_other_processes_is_what_the_cores_worked_beyond_the_child(tmp_path, monkeypatch):
+    busy, own = iter([100.0, 110.0]), iter([7.0, 11.0])
+    monkeypatch.setattr(jobs, "_busy_s", lambda: next(busy))
+    monkeypatch.setattr(jobs, "_children_s", lambda: next(own))
+    done = jobs.run([sys.executable, "-c", "pass"], tmp_path / "log")
+    assert done.others == round((10 - 4) / (done.seconds * os.cpu_count()), 3)
 
 
 def test_the_memory_of_worker_processes_is_counted_but_not_what_they_share(tmp_path):

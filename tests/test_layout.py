@@ -26,7 +26,7 @@ def imports(path):
             yield node.module.split(".")[0]
 
 
-def test_every_module_is_in_the_order_of_the_design():
+def test_every_module_is_in_the_order_of_the_readme():
     assert {p.stem for p in ROOT.glob("*.py")} == set(ORDER)
 
 

@@ -262,7 +262,7 @@ def test_accumulation_splits_the_step_and_not_the_tokens(run, monkeypatch):
     assert checkpoint.load_state(path)[0].target_tokens == sum(map(sum, sizes)) > 1_500
 
 
-def test_a_run_leaves_the_folder_of_the_design(run):
+def test_a_run_leaves_the_folder_that_the_readme_shows(run):
     path = run("--max-steps", 10)
     names = {p.name for p in path.iterdir()}
     assert names == {
