@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+import distributed
 import runtime
 import shortlist
 from config import Config, DataConfig, Json, SourceConfig, from_json, to_json
@@ -313,7 +314,7 @@ def copy_weights(model: nn.Module, tensors: dict[str, Tensor], source: Path) -> 
     _check_shapes(shapes, given, source)
     _check_types(tensors, source)
     for name, target in mine.items():
-        target.copy_(tensors[name])
+        target.copy_(distributed.like(tensors[name], target))
 
 
 def _check_types(tensors: dict[str, Tensor], source: Path) -> None:
@@ -495,13 +496,17 @@ def checkpoints(path: Path) -> list[Path]:
     return sorted(found, key=lambda p: int(p.name))
 
 
-def load_state(path: Path) -> tuple[TrainState, dict[str, Tensor]]:
+def load_state(path: Path, step: int | None = None) -> tuple[TrainState, dict[str, Tensor]]:
     """The newest checkpoint that can be read; a damaged one is skipped with a warning.
 
+    Args:
+        step: that of this step and no other.
     Raises:
         FileNotFoundError: there is none.
     """
     for candidate in reversed(checkpoints(path)):
+        if step not in (None, int(candidate.name)):
+            continue
         try:
             return _read_state(candidate)
         except (ValueError, OSError) as error:

@@ -226,7 +226,7 @@ class TrainConfig:
     preset: Literal["auto", "phrasebook", "tiny", "small", "base"] = "auto"
     """Model and training settings to start from; auto chooses by corpus size and time. Other flags override."""
     batch_tokens: int = 4_096
-    """Target tokens per optimizer step, padding not counted."""
+    """Target tokens per optimizer step, padding not counted, all ranks together."""
     accumulate: int | None = None
     """Micro-batches a step is split into. On a CPU they run side by side, by default one for each thread, of at
     least 512 tokens each; elsewhere more of them save memory, and one is the default."""

@@ -76,6 +76,11 @@ class Batch:
         tgt_mask = causal_mask(tgt_in.size(1)) & (tgt_in != PAD_ID)[:, None, None, :]  # (B, 1, T, T)
         return cls(src, src_mask, tgt_in, tgt_out, tgt_mask, int(lengths.sum()) + len(lengths))
 
+    def silenced(self) -> Batch:
+        """The same batch with nothing to say: its loss and its gradients are zero."""
+        silence = torch.full_like(self.tgt_out, PAD_ID)
+        return replace(self, tgt_out=silence, num_tokens=0, of_corpora=(0,) * len(self.of_corpora))
+
     def to(self, device: torch.device) -> Batch:
         """The same batch on a device."""
         tensors = (self.src, self.src_mask, self.tgt_in, self.tgt_out, self.tgt_mask)
@@ -172,6 +177,15 @@ def _encode_sources(source: Input, cells: Sequence[Source], rows: Sequence[int],
     return encoded
 
 
+class Step(NamedTuple):
+    """What one rank has of an optimizer step."""
+
+    batches: list[Batch]
+    """Its share of the micro-batches; one that counts for nothing where the step has fewer of them than ranks."""
+    num_batches: int
+    """Micro-batches of all ranks together."""
+
+
 class Padding(NamedTuple):
     """Share of positions that hold padding, 0 to 1."""
 
@@ -219,15 +233,32 @@ class BatchSampler:
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """Each row once, from batch `start` on; the same seed and epoch give the same batches."""
+        for number in range(start, self.num_batches(epoch)):
+            yield self._batch(epoch, number)
+
+    def steps(
+        self, epoch: int, start: int, accumulate: int, rank: int = 0, world_size: int = 1
+    ) -> Iterator[Step]:
+        """The batches of `epoch`, from batch `start` on, `accumulate` together (fewer at the end), shared out by rank.
+
+        Each rank makes no batches but its own; together they are those that a single rank has.
+        """
+        num_batches = self.num_batches(epoch)
+        for first in range(start, num_batches, accumulate):
+            numbers = range(first, min(first + accumulate, num_batches))
+            mine = [self._batch(epoch, number) for number in numbers[rank::world_size]]
+            yield Step(mine or [self._batch(epoch, first).silenced()], len(numbers))
+
+    def _batch(self, epoch: int, number: int) -> Batch:
         order, bounds = self._planned(epoch)
-        for first, last in bounds[start:]:
-            chosen = order[first:last]
-            rng = np.random.default_rng([self._seed, epoch, int(first)])
-            values, tgt_ids = self._src.take(chosen), cast(list[Ids], self._tgt.take(chosen))
-            src = self._source.pad(values, rng) if self._source else pad_source(cast(list[Ids], values))
-            if self._resegment is not None:
-                tgt_ids = [self._resegment(ids, int(rng.integers(2**32))) for ids in tgt_ids]
-            yield replace(Batch.from_source(*src, tgt_ids), of_corpora=self._tokens_of(chosen))
+        first, last = bounds[number]
+        chosen = order[first:last]
+        rng = np.random.default_rng([self._seed, epoch, int(first)])
+        values, tgt_ids = self._src.take(chosen), cast(list[Ids], self._tgt.take(chosen))
+        src = self._source.pad(values, rng) if self._source else pad_source(cast(list[Ids], values))
+        if self._resegment is not None:
+            tgt_ids = [self._resegment(ids, int(rng.integers(2**32))) for ids in tgt_ids]
+        return replace(Batch.from_source(*src, tgt_ids), of_corpora=self._tokens_of(chosen))
 
     def _tokens_of(self, rows: Ints) -> tuple[int, ...]:
         """Target tokens of these rows by corpus; empty where there is one."""

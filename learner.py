@@ -1,5 +1,6 @@
 """One step of learning: loss, gradients, optimizer, averaged weights; all of it as tensors for a checkpoint."""
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -7,19 +8,20 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import checkpoint
+import distributed
 import runtime
 from config import TrainConfig
 from dataset import Batch
-from model import Transformer, dropout_from
+from model import MultiHeadAttentionBlock, Transformer, dropout_from
 from optimizer import make_optimizers
 from tokenizer import PAD_ID
 
 
-def loss_sum(model: Transformer, batch: Batch, label_smoothing: float) -> Tensor:
+def loss_sum(model: nn.Module, batch: Batch, label_smoothing: float) -> Tensor:
     """Label-smoothed cross-entropy summed over the real target tokens of a batch, float32 scalar."""
     is_real = batch.tgt_out != PAD_ID
     logits = model(batch.src, batch.src_mask, batch.tgt_in, batch.tgt_mask, is_real)
@@ -27,22 +29,55 @@ def loss_sum(model: Transformer, batch: Batch, label_smoothing: float) -> Tensor
     return F.cross_entropy(logits.float(), target, label_smoothing=label_smoothing, reduction="sum")
 
 
+def _key_biases(model: Transformer) -> list[tuple[Tensor, Tensor]]:
+    """The biases of queries, keys and values of a model, each with a mask that is 0 for those of the keys.
+
+    A bias of the keys moves all scores of a query alike, so it changes nothing and its gradient is zero but for
+    rounding, which AdamW would blow up to steps of full size: other ones whenever sums are added in another order.
+    """
+    biases = [m.w_qkv.bias for m in model.modules() if isinstance(m, MultiHeadAttentionBlock)]
+    masks = [torch.tensor([1.0, 0.0, 1.0]).repeat_interleave(bias.numel() // 3) for bias in biases]
+    return [(bias, distributed.like(mask, bias)) for bias, mask in zip(biases, masks, strict=True)]
+
+
 class Learner:
     """The model with its optimizer and averaged weights: one call a step, one dictionary for a checkpoint.
 
     On a CPU the micro-batches of a step run side by side, each in a thread of its own: torch's own threads
-    share every single operation, and stall whenever another process takes one of the cores.
+    share every single operation, and stall whenever another process takes one of the cores. Several ranks share
+    them out instead, and each does its own one after another.
+
+    Args:
+        shard: split weights, their averages and the optimizer's state among the ranks, rather than repeat them.
     """
 
     def __init__(
-        self, model: Transformer, config: TrainConfig, device: torch.device, workers: int = 1
+        self,
+        model: Transformer,
+        config: TrainConfig,
+        device: torch.device,
+        workers: int = 1,
+        shard: bool = False,
     ) -> None:
         self.model, self.config, self.device = model.to(device), config, device
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema_decay))
         self.average.requires_grad_(False)
+        average = self.average.module
+        assert isinstance(average, Transformer)
+        self.averaged = copy.deepcopy(average) if shard else average
+        """The model with averaged weights, which is validated and kept; after `gather`, where they are split."""
+        self.is_sharded = shard
+        self.replica: nn.Module | None = None
+        if shard:
+            for whole in (model, average):
+                distributed.shard(whole, [*whole.encoder.layers, *whole.decoder.layers], device)
+            self.replica = model
+        elif distributed.world_size() > 1:
+            self.replica = distributed.replicate(model)
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.dtype = runtime.autocast_dtype(device, config.mixed_precision)
         self.pool = ThreadPoolExecutor(workers if device.type == "cpu" else 1)
+        self.steady = _key_biases(model)
         self.optimizers = make_optimizers(model, config, self.pool)
         self.first_bad = torch.zeros((), dtype=torch.int64, device=device)
         """The first step whose loss or gradient was not finite; 0 while there is none. Stays on the device."""
@@ -51,21 +86,24 @@ class Learner:
         """Learn from micro-batches as if they were one.
 
         Args:
+            batches: of several ranks, this one's share: every `world_size`-th, beginning with number `rank`.
             step: its number; with the seed, it fixes dropout.
         Returns:
-            Loss per target token and gradient norm, scalars.
+            Loss per target token and gradient norm, scalars, the same on every rank.
         """
-        num_tokens = sum(batch.num_tokens for batch in batches)
-        seeds = np.random.SeedSequence([self.config.seed, step]).generate_state(len(batches), np.uint64)
-        total = torch.zeros((), device=self.device)
-        parameters = list(self.trained.values())
-        # Summed in the order of the batches, whichever thread is first: the same run gives the same weights.
-        for loss, gradients in self.pool.map(self._gradients, batches, seeds.tolist()):
-            total += loss / num_tokens
-            for parameter, gradient in zip(parameters, gradients, strict=True):
-                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
-        torch._foreach_div_([p.grad for p in parameters if p.grad is not None], num_tokens)
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.clip_norm)
+        ranks, parameters = distributed.world_size(), list(self.trained.values())
+        num_tokens = int(distributed.every(sum(batch.num_tokens for batch in batches)).sum())
+        # One for each micro-batch of the step, whichever rank has it; a longer list begins like a shorter one.
+        numbers = np.random.SeedSequence([self.config.seed, step])
+        seeds = numbers.generate_state(ranks * len(batches), np.uint64)[distributed.rank() :: ranks].tolist()
+        add_up = self._add_up if self.replica is None else self._add_up_over_ranks
+        total = distributed.add_up(add_up(batches, seeds)) / num_tokens
+        for bias, learns in self.steady:
+            assert bias.grad is not None
+            bias.grad.mul_(learns)
+        # The gradients are the mean of the ranks' sums.
+        torch._foreach_div_([p.grad for p in parameters if p.grad is not None], num_tokens / ranks)
+        norm = distributed.whole(torch.nn.utils.clip_grad_norm_(parameters, self.config.clip_norm))
         is_first_bad = (self.first_bad == 0) & ~(total.isfinite() & norm.isfinite())
         self.first_bad = torch.where(is_first_bad, step, self.first_bad)
         for optimizer in self.optimizers:
@@ -76,32 +114,58 @@ class Learner:
         self.average.update_parameters(self.model)
         return total, norm
 
+    def _add_up(self, batches: list[Batch], seeds: list[int]) -> Tensor:
+        """Loss summed over micro-batches, whose gradients, summed likewise, are left in .grad."""
+        total = torch.zeros((), device=self.device)
+        # Summed in the order of the batches, whichever thread is first: the same run gives the same weights.
+        for loss, gradients in self.pool.map(self._gradients, batches, seeds):
+            total += loss
+            for parameter, gradient in zip(self.trained.values(), gradients, strict=True):
+                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+        return total
+
+    def _add_up_over_ranks(self, batches: list[Batch], seeds: list[int]) -> Tensor:
+        """The same, but the gradients are the mean of all ranks' sums, exchanged during the last backward pass."""
+        assert self.replica is not None
+        total = torch.zeros((), device=self.device)
+        for number, (batch, seed) in enumerate(zip(batches, seeds, strict=True), 1):
+            with distributed.synchronised(self.replica, is_last=number == len(batches)):
+                loss = self._loss(self.replica, batch, seed)
+                loss.backward()
+            total += loss.detach()
+        return total
+
     def _gradients(self, batch: Batch, seed: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Loss summed over a micro-batch and its gradients."""
+        loss = self._loss(self.model, batch, seed)
+        return loss.detach(), torch.autograd.grad(loss, list(self.trained.values()))
+
+    def _loss(self, model: nn.Module, batch: Batch, seed: int) -> Tensor:
+        """Loss summed over a micro-batch, with the dropout of its seed."""
         if self.device.type == "cpu":
             dropout: AbstractContextManager[None] = dropout_from(torch.Generator().manual_seed(seed))
         else:
             dropout = nullcontext()
             torch.manual_seed(seed)
         with dropout, torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            loss = loss_sum(self.model, batch.to(self.device), self.config.label_smoothing)
-        return loss.detach(), torch.autograd.grad(loss, list(self.trained.values()))
+            return loss_sum(model, batch.to(self.device), self.config.label_smoothing)
 
     @property
     def num_parameters(self) -> int:
         """Weights, tied ones once."""
         return sum(p.numel() for p in self.model.parameters())
 
-    @property
-    def averaged(self) -> Transformer:
-        """The model with averaged weights, which is validated and kept."""
-        assert isinstance(self.average.module, Transformer)
-        return self.average.module
+    @torch.no_grad()
+    def gather(self) -> None:
+        """Bring `averaged` up to date where the weights are split among the ranks; all of them have to ask."""
+        for target, part in zip(self.averaged.parameters(), self.average.module.parameters(), strict=True):
+            if target is not part:
+                target.copy_(distributed.whole(part))
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that an exact resume needs beside TrainState."""
         state = {f"model.{n}": p for n, p in checkpoint.weights(self.model).items()}
-        state |= {f"{checkpoint.AVERAGE}{n}": p for n, p in checkpoint.weights(self.averaged).items()}
+        state |= {f"{checkpoint.AVERAGE}{n}": p for n, p in checkpoint.weights(self.average.module).items()}
         names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
         for optimizer in self.optimizers:
             for parameter, values in optimizer.state.items():
@@ -116,10 +180,10 @@ class Learner:
             return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
 
         checkpoint.copy_weights(self.model, part("model."), source)
-        checkpoint.copy_weights(self.averaged, part(checkpoint.AVERAGE), source)
+        checkpoint.copy_weights(self.average.module, part(checkpoint.AVERAGE), source)
         names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
         for optimizer in self.optimizers:
             for parameter in (p for group in optimizer.param_groups for p in group["params"]):
                 moments = part(f"optimizer.{names[parameter]}.")
-                optimizer.state[parameter] = {k: t.to(self.device) for k, t in moments.items()}
+                optimizer.state[parameter] = {k: distributed.like(t, parameter) for k, t in moments.items()}
         self.average.n_averaged.copy_(state["num_averaged"])

@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 import torch
 from torch import Tensor, nn
 
+import distributed
 from config import TrainConfig
 from model import MultiHeadAttentionBlock, Transformer
 
@@ -44,6 +45,8 @@ class Muon(torch.optim.Optimizer):
     In float32: torch's own Muon computes in bfloat16, which a CPU emulates a hundred times slower. An update has
     the size that AdamW's usually has, so one learning rate and weight decay fit both.
 
+    A matrix that is split among ranks is put together on each of them, which then moves its own share.
+
     Args:
         params: matrices.
         fused: how many matrices stand above one another in each of them (queries, keys and values: 3).
@@ -67,7 +70,8 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Move every parameter that has a gradient."""
         for group in self.param_groups:
-            by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
+            directions: dict[Tensor, Tensor] = {}
+            by_shape: dict[torch.Size, list[Tensor]] = {}
             for parameter in group["params"]:
                 if parameter.grad is None:
                     continue
@@ -77,17 +81,20 @@ class Muon(torch.optim.Optimizer):
                 average = state["momentum"]
                 average.lerp_(parameter.grad, 1 - group["momentum"])
                 direction = parameter.grad.lerp(average, group["momentum"])  # Nesterov's
-                num = self.fused(parameter)
-                for matrix, part in zip(parameter.chunk(num), direction.chunk(num), strict=True):
-                    by_shape.setdefault(part.shape, []).append((matrix, part))
-            pairs = [same[i : i + CHUNK] for same in by_shape.values() for i in range(0, len(same), CHUNK)]
-            stacks = [torch.stack([part for _, part in chunk]) for chunk in pairs]
-            for chunk, updates in zip(pairs, self.run.map(orthogonalised, stacks), strict=True):
-                for (matrix, _), update in zip(chunk, updates, strict=True):
-                    size = 0.2 * max(update.shape) ** 0.5
-                    matrix.mul_(1 - group["lr"] * group["weight_decay"]).add_(
-                        update, alpha=-group["lr"] * size
-                    )
+                directions[parameter] = distributed.whole(direction)
+                for part in directions[parameter].chunk(self.fused(parameter)):
+                    by_shape.setdefault(part.shape, []).append(part)
+            chunks = [same[i : i + CHUNK] for same in by_shape.values() for i in range(0, len(same), CHUNK)]
+            for chunk, updates in zip(
+                chunks, self.run.map(orthogonalised, map(torch.stack, chunks)), strict=True
+            ):
+                for part, update in zip(chunk, updates, strict=True):
+                    part.copy_(update)
+            for parameter, update in directions.items():
+                size = 0.2 * max(len(update) // self.fused(parameter), update.size(1)) ** 0.5
+                parameter.mul_(1 - group["lr"] * group["weight_decay"]).add_(
+                    distributed.like(update, parameter), alpha=-group["lr"] * size
+                )
 
 
 def make_optimizers(model: Transformer, config: TrainConfig, run: Executor) -> list[torch.optim.Optimizer]:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,13 +51,13 @@ def start(threads: int | None = None) -> int:
     takes a core they wait for one another: measured here, training then ran four to eight times slower.
 
     Args:
-        threads: workers wanted; as many as there are cores by default.
+        threads: workers wanted; by default as many as there are cores, shared by the ranks on this machine.
     """
     if threads is not None and threads < 1:
         raise ValueError(f"--threads must be at least 1, got {threads}")
     torch.set_num_threads(1)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return threads or cores
+    return threads or max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 def autocast_dtype(where: torch.device, wanted: bool = True) -> torch.dtype:
@@ -69,9 +69,11 @@ def autocast_dtype(where: torch.device, wanted: bool = True) -> torch.dtype:
     )
 
 
-def write_atomic(path: Path, data: bytes | str) -> None:
+def write_atomic(path: Path, data: bytes | str | Iterable[bytes]) -> None:
     """Write a file whole or not at all: beside it, flushed to disk, then renamed."""
-    raw = data.encode() if isinstance(data, str) else data
+    if isinstance(data, str):
+        data = data.encode()
+    pieces = [data] if isinstance(data, bytes) else data
     path = path.resolve()  # through a link to the file that it names
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is no ordinary file and would be replaced; name another")
@@ -80,7 +82,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=INCOMPLETE, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(raw)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(mode)
@@ -170,16 +172,20 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def run_command(main: Callable[[], None]) -> None:
+def run_command(main: Callable[[], None], several_ranks: bool = False) -> None:
     """Run a command; the user's mistakes become one line on stderr and exit code 2.
 
     NMT_DEBUG=1 in the environment shows the traceback instead.
+
+    Args:
+        several_ranks: whether it knows what to do as one of several processes that torchrun has started.
     """
     # Pillow's remarks on the inside of a picture: what matters is said by render.py, in one line.
     warnings.filterwarnings("ignore", module="PIL")
     threading.excepthook = _report_in_thread
+    is_one_of_several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     try:
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if is_one_of_several and not several_ranks:
             raise ValueError(
                 f"several ranks are not supported (WORLD_SIZE={os.environ['WORLD_SIZE']}); run one process"
             )
@@ -194,7 +200,8 @@ def run_command(main: Callable[[], None]) -> None:
     except (ValueError, OSError) as error:
         if os.environ.get("NMT_DEBUG"):
             raise
-        print(f"error: {_message(error)}", file=sys.stderr)
+        who = f"rank {os.environ.get('RANK')}: " if is_one_of_several and several_ranks else ""
+        print(f"{who}error: {_message(error)}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -15,6 +15,7 @@ import datasets
 import numpy as np
 from datasets.distributed import split_dataset_by_node
 
+import distributed
 from checkpoint import TrainState
 from config import DataConfig, Json
 from corpus import Ints, Mixture, Report, SplitReport, Splits
@@ -224,6 +225,14 @@ class StreamSampler:
     def padding(self, epoch: int) -> Padding:
         """Padding share of source and target positions in the first rows."""
         return self._probe.padding(0)
+
+
+def gather_positions(state: TrainState) -> None:
+    """Bring the positions of the lanes of all processes together in `state`; all of them have to ask."""
+    rank, world_size = distributed.rank(), distributed.world_size()
+    own = {lane: position for lane, position in state.stream.items() if int(lane) % world_size == rank}
+    for part in distributed.gathered(own):
+        state.stream |= part
 
 
 def describe(splits: Splits, config: DataConfig) -> list[str]:

@@ -1,7 +1,6 @@
 """Train a translator: read a corpus, choose a recipe, learn, validate decoded text, leave a model folder."""
 
 import contextlib
-import itertools
 import json
 import math
 import shlex
@@ -18,6 +17,7 @@ import torch
 from datasets import Dataset
 
 import checkpoint
+import distributed
 import runtime
 from checkpoint import TrainState
 from config import (
@@ -32,7 +32,7 @@ from config import (
 )
 from corpus import Report, Splits, read_splits, texts
 from dataset import Batch, BatchSampler, check_sources, encode_split
-from inputs import Input, TextInput
+from inputs import Input, Source, TextInput
 from learner import Learner
 from model import Transformer
 from render import read_font
@@ -40,9 +40,9 @@ from reporting import USES, Reporter, write_card
 from scores import Score, quick_score, score
 from shortlist import Shortlist
 from sources import StripEmbedding
-from streaming import Settings, StreamSampler, describe, rows_read
+from streaming import Settings, StreamSampler, describe, gather_positions, rows_read
 from tokenizer import Tokenizer
-from translator import Translator
+from translator import Translation, Translator
 
 DESCRIPTION = """Train a translator and leave it in a model folder.
 
@@ -61,6 +61,8 @@ CHANGEABLE = {
 # Settings of model and source that a run started from another's weights may change: they shape no weight.
 FREE = {"--dropout", "--font-size-range", "--varied-share"}
 VALIDATION_ROWS = 1_000
+# In the model folder of a run that torchrun began: which of its launches that was.
+LAUNCH = Path("checkpoints", "launch")
 # Rows whose patches say what patches look like.
 FITTED_ROWS = 4_000
 # Rows from which likely translations of each subword are learned.
@@ -80,6 +82,11 @@ class RunConfig:
     """CPU threads; all cores by default."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, mps …"""
+    rank_timeout: float = 30.0
+    """Minutes that one of several processes waits for the others before it ends with a message."""
+    shard: bool = False
+    """Split weights, gradients and optimizer state among the processes, for models whose training does not fit
+    into one device."""
 
 
 @dataclass(frozen=True)
@@ -146,15 +153,15 @@ class StopRequest:
 def batches_from(
     sampler: BatchSampler | StreamSampler, state: TrainState, accumulate: int
 ) -> Iterator[list[Batch]]:
-    """The micro-batches of one step after another, without end; moves `state` on as they are handed out."""
+    """This rank's micro-batches of one step after another, without end; moves `state` on as they are handed out."""
     if isinstance(sampler, StreamSampler):
         yield from sampler.steps(state)
         return
+    ranks = distributed.rank(), distributed.world_size()
     while True:
-        steps = sampler.epoch(state.epoch, start=state.batch)
-        while group := list(itertools.islice(steps, accumulate)):
-            state.batch += len(group)
-            yield group
+        for step in sampler.steps(state.epoch, state.batch, accumulate, *ranks):
+            state.batch += step.num_batches
+            yield step.batches
         state.epoch, state.batch = state.epoch + 1, 0
 
 
@@ -190,26 +197,43 @@ class Validator:
             source=source,
         )
 
-    def __call__(self, state: TrainState, reporter: Reporter, path: Path, stop: StopRequest) -> None:
+    def __call__(self, state: TrainState, reporter: Reporter | None, path: Path, stop: StopRequest) -> None:
         """Translate, score, log; on a better score note it in `state` and write model.safetensors.
 
+        The ranks translate a share of the rows each, and each has the score of all of them.
+
         Raises:
-            Interrupted: a signal came; nothing has changed.
+            Interrupted: a signal came to one of the ranks; nothing has changed on any.
         """
-        with stop.interruptible():
-            translations = self.translator.translate(self.sources, decode=DecodeConfig(beam=1))
-            bleu, chrf = quick_score([t.text for t in translations], self.references, tgt=self.tgt)
-            picture = self.translator.attention(self.pictured)
+        self.learner.gather()
+        translations = []
+        for translation in distributed.shared(lambda rows: self._translate(rows, stop), self.sources):
+            if translation is None:
+                raise Interrupted
+            translations.append(translation)
+        bleu, chrf = quick_score([t.text for t in translations], self.references, tgt=self.tgt)
         state.needs_validation = False
         if bleu > state.best_score:
             state.best_score, state.best_step, state.bad_validations = bleu, state.step, 0
-            checkpoint.save_weights(path, self.learner.averaged, state.step)
+            if reporter is not None:
+                checkpoint.save_weights(path, self.learner.averaged, state.step)
         else:
             state.bad_validations += 1
+        if reporter is None:
+            return
+        picture = self.translator.attention(self.pictured)
         values = {"bleu": bleu, "chrf": chrf}
         reporter.log_validation(state, values, translations[:NUM_SAMPLES], picture)
         if state.corpus_tokens:
             reporter.say(f"target tokens so far: {tokens_given(self.names, state)}")
+
+    def _translate(self, sources: list[Source], stop: StopRequest) -> Sequence[Translation | None]:
+        """This rank's share; Nones when a signal breaks it off, which the other ranks have to hear of."""
+        try:
+            with stop.interruptible():
+                return self.translator.translate(sources, decode=DecodeConfig(beam=1))
+        except Interrupted:
+            return [None] * len(sources)
 
 
 def train(
@@ -219,10 +243,14 @@ def train(
     config: TrainConfig,
     path: Path,
     state: TrainState,
-    reporter: Reporter,
+    reporter: Reporter | None,
 ) -> None:
     """Train until the budget is used up, validation no longer improves, or a signal asks to stop.
 
+    Several ranks share one clock, rank 0's, and one another's signals: all stop after the same step.
+
+    Args:
+        reporter: None on ranks other than 0, which write nothing.
     Raises:
         ValueError: the loss is no longer finite; names the step and the last good checkpoint.
         SystemExit: 128 + signal, after saving.
@@ -233,6 +261,7 @@ def train(
     stream = batches_from(sampler, state, config.accumulate)
     started = time.monotonic() - state.elapsed_s
     logged_at, logged_tokens = time.monotonic(), state.target_tokens
+    signal_number = 0
     with StopRequest() as stop:
         while state.needs_validation or not _is_over(state, config):
             if not state.needs_validation:  # it does where the last start was interrupted by a signal
@@ -240,9 +269,7 @@ def train(
                 batches = next(stream)
                 loss, norm = learner.step(batches, lr, state.step + 1)
                 state.step += 1
-                state.target_tokens += sum(batch.num_tokens for batch in batches)
-                _count_corpora(state, batches)
-                state.elapsed_s = time.monotonic() - started
+                signal_number = _agree(state, batches, time.monotonic() - started, stop)
                 state.needs_validation = state.step % validate_every == 0 or _is_over(state, config)
                 if state.step % config.log_every == 0 or state.needs_validation:
                     _check_finite(learner, path)
@@ -253,33 +280,66 @@ def train(
                         "gradient_norm": norm.item(),
                         "tokens_per_s": rate,
                     }
-                    reporter.log_step(state, values, progress_of(state.step, state.elapsed_s, config))
+                    if reporter is not None:
+                        reporter.log_step(state, values, progress_of(state.step, state.elapsed_s, config))
                     logged_at, logged_tokens = time.monotonic(), state.target_tokens
             is_validation = state.needs_validation
             if is_validation:
                 with contextlib.suppress(Interrupted):
                     validate(state, reporter, path, stop)
-                state.elapsed_s, logged_at = time.monotonic() - started, time.monotonic()
-            if is_validation or stop.signal is not None:
+                signal_number = _agree(state, [], time.monotonic() - started, stop)
+                logged_at = time.monotonic()
+            if is_validation or signal_number:
                 _check_finite(learner, path)
-                reporter.flush()
-                saved = checkpoint.save_state(path, state, learner.tensors(), config.keep_checkpoints)
-            if stop.signal is not None:
-                reporter.close()
-                print(f"stopped at step {state.step:,}, saved in {saved}")
-                print(f"go on with: python train.py --resume {shlex.quote(str(path))}")
-                sys.exit(128 + stop.signal)
+                if reporter is not None:
+                    reporter.flush()
+                _save(learner, state, path, config.keep_checkpoints)
+            if signal_number:
+                _stop(state, reporter, path, signal_number)
+
+
+def _agree(state: TrainState, batches: list[Batch], elapsed_s: float, stop: StopRequest) -> int:
+    """Have the time, the epoch and the token counts of all ranks in `state`; the signal that one of them got, or 0.
+
+    Args:
+        batches: this rank's, if there was a step.
+    """
+    num_tokens = sum(batch.num_tokens for batch in batches)
+    of_corpora = [sum(counts) for counts in zip(*(batch.of_corpora for batch in batches), strict=True)]
+    ranks = distributed.every(elapsed_s, stop.signal or 0, state.epoch, num_tokens, *of_corpora)
+    state.elapsed_s, state.epoch = float(ranks[0, 0]), int(ranks[:, 2].min())
+    num_tokens, *of_corpora = ranks[:, 3:].sum(0).int().tolist()
+    state.target_tokens += num_tokens
+    if of_corpora:
+        before = state.corpus_tokens or [0] * len(of_corpora)
+        state.corpus_tokens = [old + new for old, new in zip(before, of_corpora, strict=True)]
+    return int(ranks[:, 1].max())
+
+
+def _save(learner: Learner, state: TrainState, path: Path, keep: int) -> None:
+    """Write a checkpoint, the same whether weights and lanes are shared out among ranks or not."""
+    gather_positions(state)
+    tensors = learner.tensors()
+    if learner.is_sharded:
+        folder = path / "checkpoints" / f".shards{runtime.INCOMPLETE}"
+        tensors = distributed.gather_through(folder, tensors)
+    if distributed.is_first():
+        checkpoint.save_state(path, state, tensors, keep)
+
+
+def _stop(state: TrainState, reporter: Reporter | None, path: Path, signal_number: int) -> None:
+    """Say where a run that a signal has stopped was saved, and exit."""
+    if reporter is not None:
+        reporter.close()
+        print(f"stopped at step {state.step:,}, saved in {checkpoint.checkpoints(path)[-1]}")
+        print(f"go on with: python train.py --resume {shlex.quote(str(path))}")
+    distributed.barrier()  # torchrun ends the others as soon as one exits: none does before all is saved
+    sys.exit(128 + signal_number)
 
 
 def _is_over(state: TrainState, config: TrainConfig) -> bool:
     is_stuck = config.patience is not None and state.bad_validations >= config.patience
     return is_stuck or progress_of(state.step, state.elapsed_s, config) >= 1
-
-
-def _count_corpora(state: TrainState, batches: list[Batch]) -> None:
-    of_corpora = [sum(counts) for counts in zip(*(batch.of_corpora for batch in batches), strict=True)]
-    before = state.corpus_tokens or [0] * len(of_corpora)
-    state.corpus_tokens = [old + new for old, new in zip(before, of_corpora, strict=True)]
 
 
 def tokens_given(names: Sequence[str], state: TrainState) -> str:
@@ -301,10 +361,15 @@ def _last_good(path: Path) -> str:
     return f"last good checkpoint: {good[-1]}" if good else "no checkpoint yet"
 
 
-def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tuple[TrainCommand, Splits, Path]:
-    """Read the corpus and fill the settings that were not given, by recipe or from the run to go on with."""
+def _placed(cmd: TrainCommand, args: list[str] | None) -> tuple[TrainCommand, Path]:
+    """The command with all that --init-from fixes, and the model folder of the run.
+
+    It goes on with a run of that folder if torchrun started the ranks again and an earlier start of them began it.
+    """
     if cmd.run.resume is not None:
-        return _prepare_resume(cmd, cmd.run.resume, args)
+        if cmd.run.out is not None:
+            raise ValueError(f"--resume goes on in its own folder, {cmd.run.resume}; leave --out out")
+        return cmd, cmd.run.resume
     if cmd.train.init_from is not None:
         cmd = _with_architecture(cmd, Path(cmd.train.init_from), args)
     else:
@@ -312,7 +377,25 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
     name = "+".join(map(_short_name, cmd.data.dataset))
     kind = "" if cmd.data.source == "text" else f"-{cmd.data.source}"
     out = cmd.run.out or Path("runs") / f"{name}-{cmd.data.src}-{cmd.data.tgt}{kind}"
-    _refuse_taken(out)
+    if distributed.from_first(_is_restart(out)):  # the launch may have another name on another machine
+        print(f"started again by torchrun: going on with {out}")
+        cmd = replace(cmd, run=replace(cmd.run, resume=out))
+    return cmd, out
+
+
+def _is_restart(out: Path) -> bool:
+    mark = out / LAUNCH
+    is_begun = distributed.num_restarts() > 0 and mark.is_file() and (out / "config.json").exists()
+    return is_begun and mark.read_text(encoding="utf-8") == distributed.launch()
+
+
+def prepare_run(
+    cmd: TrainCommand, path: Path, args: list[str] | None, workers: int
+) -> tuple[TrainCommand, Splits]:
+    """Read the corpus and fill the settings that were not given, by recipe or from the run to go on with."""
+    if cmd.run.resume is not None:
+        return _prepare_resume(path, args)
+    _refuse_taken(path)
     if cmd.source.font is not None and cmd.train.init_from is None:
         read_font(Path(cmd.source.font))  # before the corpus is read rather than after
     splits = read_splits(cmd.data)
@@ -326,7 +409,7 @@ def prepare_run(cmd: TrainCommand, args: list[str] | None, workers: int) -> tupl
     final = parse_args(TrainCommand, args=args, default=_command(chosen))
     for flag, preset, given in _differences(chosen, final):
         print(f"overridden: {flag} {given}" + ("" if preset is None else f" instead of {preset}"))
-    return final, splits, out
+    return final, splits
 
 
 def _refuse_taken(out: Path) -> None:
@@ -366,9 +449,7 @@ def _short_name(dataset: str) -> str:
     return (path.resolve() if path.exists() else path).name.split(".")[0]
 
 
-def _prepare_resume(
-    cmd: TrainCommand, path: Path, args: list[str] | None
-) -> tuple[TrainCommand, Splits, Path]:
+def _prepare_resume(path: Path, args: list[str] | None) -> tuple[TrainCommand, Splits]:
     saved, fingerprint = checkpoint.read_config(path)
     final = parse_args(TrainCommand, args=args, default=_command(saved))
     for flag, was, now in _differences(saved, final):
@@ -380,7 +461,7 @@ def _prepare_resume(
     if splits.fingerprint != fingerprint:
         advice = "restore it or start a new run"
         raise ValueError(f"{final.data.name} is not the data that {path} learned from; {advice}")
-    return final, splits, path
+    return final, splits
 
 
 def _command(config: Config) -> TrainCommand:
@@ -411,66 +492,119 @@ def make_sampler(
         settings = Settings(
             splits, tokenizer, source, resegment, max_length, rows_of_block, batch_tokens, cfg.seed
         )
-        return StreamSampler(settings, cfg.accumulate)
+        return StreamSampler(settings, cfg.accumulate, distributed.rank(), distributed.world_size())
     rows = encode_split(splits["train"], tokenizer, max_length, splits.report, source=source)
     return BatchSampler(rows, batch_tokens, cfg.seed, source, resegment, splits.mixture)
 
 
 def main(args: list[str] | None = None) -> None:
     """The command."""
-    with contextlib.ExitStack() as held:
-        _main(args, held)
-
-
-def _main(args: list[str] | None, held: contextlib.ExitStack) -> None:
     cmd = parse_args(TrainCommand, args=args, description=DESCRIPTION)
-    device, workers = runtime.device(cmd.run.device), runtime.start(cmd.run.threads)
-    if cmd.run.resume is not None:
-        if cmd.run.out is not None:
-            raise ValueError(f"--resume goes on in its own folder, {cmd.run.resume}; leave --out out")
-        checkpoint.read_config(cmd.run.resume)  # there is a run, and no link in it leads elsewhere
-        held.enter_context(runtime.locked(cmd.run.resume))
-    cmd, splits, path = prepare_run(cmd, args, workers)
-    accumulate = num_micro_batches(cmd, workers, device.type != "cpu")
-    config = Config(cmd.data, cmd.model, replace(cmd.train, accumulate=accumulate), cmd.source)
-    if config.train.patience is None and config.train.max_minutes is None and config.train.max_steps is None:
-        raise ValueError("--patience None never ends without --max-minutes or --max-steps; give one of them")
+    workers = runtime.start(cmd.run.threads)
+    device = distributed.device(cmd.run.device)
+    if cmd.run.shard and distributed.world_size() == 1:
+        raise ValueError("--shard splits a model among several processes; start them with torchrun")
+    with distributed.group(device, cmd.run.rank_timeout), contextlib.ExitStack() as held:
+        run(cmd, args, device, workers, held)
+
+
+def run(
+    cmd: TrainCommand, args: list[str] | None, device: torch.device, workers: int, held: contextlib.ExitStack
+) -> None:
+    """Train as one of the ranks, or alone.
+
+    Args:
+        held: takes the lock of the model folder, which rank 0 holds for all.
+    """
+    cmd, path = _placed(cmd, args)
+    is_resumed = cmd.run.resume is not None
+    if is_resumed:
+        checkpoint.read_config(path)  # there is a run, and no link in it leads elsewhere
+        if distributed.is_first():
+            held.enter_context(runtime.locked(path))
+    with distributed.first_on_machine_first():
+        cmd, splits = prepare_run(cmd, path, args, workers * distributed.world_size())
+    config = _final_config(cmd, workers, device)
+    distributed.require_same("settings", repr(config))
     torch.manual_seed(config.train.seed)
     init_from = None if config.train.init_from is None else Path(config.train.init_from)
-    tokenizer, source = _make_sides(config, splits["train"], path if cmd.run.resume else init_from)
-    sampler = make_sampler(splits, tokenizer, source, config)
+    tokenizer, source = _make_sides(config, splits["train"], path if is_resumed else init_from)
+    with distributed.first_on_machine_first():
+        sampler = make_sampler(splits, tokenizer, source, config)
     print(*(describe(splits, config.data) if config.data.streaming else ()), splits.report, sep="\n")
     longest = config.data.max_length if config.model.positions == "learned" else None
     for split in splits.keys() - {"train"}:
         check_sources(splits[split], source, split, longest)
-    if cmd.run.resume is None:
+    distributed.require_same("training data", f"{splits.fingerprint} {tokenizer.digest} {source.digest}")
+    if distributed.is_first() and not is_resumed:
         held.enter_context(runtime.locked(path))
         _refuse_taken(path)  # again: another run may have come and gone
-    checkpoint.clear_leftovers(path)
+    if distributed.is_first():
+        checkpoint.clear_leftovers(path)
+    distributed.barrier()
     model = checkpoint.build(config, tokenizer.vocab_size, source)
-    learner, state = _make_learner(model, config.train, source, sampler, path, device, workers)
+    learner, state = _make_learner(model, config.train, source, sampler, path, device, workers, cmd.run.shard)
     validate = Validator(learner, tokenizer, source, config, splits["validation"], workers)
-    if config.data.source == "text" and not cmd.run.resume:
-        _learn_shortlist(splits["train"], tokenizer).save(path)
-    checkpoint.create(path, config, tokenizer, source, splits.fingerprint)
+    _begin(path, config, tokenizer, source, splits, is_resumed)
     _record_data(path, splits, sampler, len(validate.sources))
     sizes = f"{sampler.num_pairs:,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
-    steps = f"about {-(-sampler.num_batches(0) // accumulate):,} steps an epoch, {accumulate} micro-batches a step"
-    print(f"training on {sizes}, {device}: {steps}, from step {state.step}")
-    reporter = Reporter(path, state)
+    print(f"training on {sizes}, {device}: {_steps(sampler, config.train)}, from step {state.step}")
+    reporter = Reporter(path, state) if distributed.is_first() else None
     try:
         train(learner, sampler, validate, config.train, path, state, reporter)
     except OSError as error:
         raise ValueError(f"{error.strerror}: {error.filename or path}; {_last_good(path)}") from None
-    reporter.close()
+    if reporter is not None:
+        reporter.close()
     if config.data.streaming:
         print(Report(stream=rows_read(state)))
-    translator = Translator.load(path, device=cmd.run.device, split_sentences=False, workers=workers)
+    translator = Translator.load(path, device=str(device), split_sentences=False, workers=workers)
     scores = score_tests(translator, splits, config.data.tgt)
-    write_card(path, config, state, scores, sampler.num_pairs, learner.num_parameters)
+    if distributed.is_first():
+        write_card(path, config, state, scores, sampler.num_pairs, learner.num_parameters)
+    _say_done(path, config, state, splits["validation"][0]["src"])
+
+
+def _final_config(cmd: TrainCommand, workers: int, device: torch.device) -> Config:
+    """The settings of a run, with the micro-batches of a step, all ranks together: at least one for each."""
+    ranks, given = distributed.world_size(), cmd.train.accumulate
+    if cmd.train.patience is None and cmd.train.max_minutes is None and cmd.train.max_steps is None:
+        raise ValueError("--patience None never ends without --max-minutes or --max-steps; give one of them")
+    if given is not None and given < ranks:
+        advice = f"start at most {given}, or a new run with a larger --accumulate"
+        raise ValueError(
+            f"--accumulate {given}: so few micro-batches a step are too few for {ranks} ranks; {advice}"
+        )
+    accumulate = given or max(ranks, num_micro_batches(cmd, workers * ranks, device.type != "cpu"))
+    return Config(cmd.data, cmd.model, replace(cmd.train, accumulate=accumulate), cmd.source)
+
+
+def _steps(sampler: BatchSampler | StreamSampler, config: TrainConfig) -> str:
+    assert config.accumulate is not None
+    num_steps = -(-sampler.num_batches(0) // config.accumulate)
+    return f"about {num_steps:,} steps an epoch, {config.accumulate} micro-batches a step"
+
+
+def _begin(
+    path: Path, config: Config, tokenizer: Tokenizer, source: Input, splits: Splits, is_resumed: bool
+) -> None:
+    """Begin the model folder, and see that every rank sees it."""
+    if distributed.is_first():
+        if (launch := distributed.launch()) is not None:
+            runtime.write_atomic(path / LAUNCH, launch)
+        if config.data.source == "text" and not is_resumed:
+            _learn_shortlist(splits["train"], tokenizer).save(path)
+        checkpoint.create(path, config, tokenizer, source, splits.fingerprint)
+    distributed.barrier()
+    if not (path / "config.json").is_file():
+        raise ValueError(
+            f"{path}, which rank 0 writes, is not to be seen here; put it where every machine sees it: --out DIR"
+        )
+
+
+def _say_done(path: Path, config: Config, state: TrainState, first: Source) -> None:
     if state.best_score < 1:
         print(f"warning: validation BLEU {state.best_score:.2f}, next to nothing was learned; train longer")
-    first = splits["validation"][0]["src"]
     example = shlex.quote(first) if isinstance(first, str) else USES[config.data.source][-1]
     print(f"done; the model is in {path}")
     print(f"translate: python translate.py --model {shlex.quote(str(path))} {example}")
@@ -515,6 +649,7 @@ def _make_learner(
     path: Path,
     device: torch.device,
     workers: int,
+    shard: bool,
 ) -> tuple[Learner, TrainState]:
     """The learner of a model, and where its run stands: at the start, or at the newest checkpoint in `path`.
 
@@ -528,22 +663,33 @@ def _make_learner(
     elif is_new and isinstance(model.src_embed, StripEmbedding) and isinstance(sampler, BatchSampler):
         rng, values = np.random.default_rng(config.seed), sampler.sources(FITTED_ROWS)
         model.src_embed.fit(source.pad(values[i : i + 64], rng) for i in range(0, len(values), 64))
-    learner = Learner(model, config, device, workers)
+    distributed.barrier()  # all have seen whether there is a checkpoint
+    learner = Learner(model, config, device, workers, shard)
     if is_new:
+        state = TrainState()
         if config.init_from is not None:
-            checkpoint.save_state(path, TrainState(), learner.tensors(), config.keep_checkpoints)
-        return learner, TrainState()
-    state, tensors = checkpoint.load_state(path)
-    try:
-        learner.restore(tensors, path)
-    except KeyError as error:
-        raise ValueError(f"{path} has a checkpoint that lacks {error}; start a new run") from None
-    checkpoint.restore_weights(path, state)
-    checkpoint.prune(path, state.step, config.keep_checkpoints)
+            _save(learner, state, path, config.keep_checkpoints)
+        return learner, state
+    state = _restore(learner, path, config.keep_checkpoints)
     if _is_over(state, config) and (path / checkpoint.CARD).exists():
         advice = "raise --max-steps, --max-minutes or --patience to train longer"
         raise ValueError(f"{path} is finished, after {state.step:,} steps; {advice}")
     return learner, state
+
+
+def _restore(learner: Learner, path: Path, keep: int) -> TrainState:
+    """Go back to the newest checkpoint that rank 0 can read, on every rank; rank 0 mends the folder."""
+    found = checkpoint.load_state(path) if distributed.is_first() else None
+    step = distributed.from_first(found[0].step if found else 0)
+    state, tensors = found or checkpoint.load_state(path, step)
+    try:
+        learner.restore(tensors, path)
+    except KeyError as error:
+        raise ValueError(f"{path} has a checkpoint that lacks {error}; start a new run") from None
+    if distributed.is_first():
+        checkpoint.restore_weights(path, state)
+        checkpoint.prune(path, state.step, keep)
+    return distributed.from_first(state)
 
 
 def _record_data(
@@ -551,7 +697,8 @@ def _record_data(
 ) -> None:
     padding = sampler.padding(0)._asdict()
     record = {"rows": splits.report.to_json(), "validated": num_validated, "padding": padding}
-    runtime.write_atomic(path / "data.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    if distributed.is_first():
+        runtime.write_atomic(path / "data.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     shares = f"{padding['src']:.1%} of source and {padding['tgt']:.1%} of target positions are padding"
     print(f"{shares}; validation on {num_validated:,} rows")
 
@@ -562,7 +709,7 @@ def score_tests(translator: Translator, splits: Splits, tgt: str) -> dict[str, l
     for split in (name for name in splits if name not in ("train", "validation")):
         rows = splits[split]
         parts = (batch["src"] for batch in rows.select_columns("src").iter(5_000))
-        hypotheses = [t.text for part in parts for t in translator.translate(part)]
+        hypotheses = [t.text for part in parts for t in distributed.shared(translator.translate, part)]
         scores[split] = score(hypotheses, list(rows["tgt"]), tgt=tgt)
         for s in scores[split]:
             print(f"{split}: {s.name} {s.value:.2f} [{s.low:.2f}, {s.high:.2f}]  {s.signature}")
@@ -570,4 +717,4 @@ def score_tests(translator: Translator, splits: Splits, tgt: str) -> dict[str, l
 
 
 if __name__ == "__main__":
-    runtime.run_command(main)
+    runtime.run_command(main, several_ranks=True)

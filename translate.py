@@ -1,18 +1,24 @@
 """Translate from the command line: arguments, a file, standard input, pictures or features to text."""
 
+import glob
+import hashlib
 import io
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import cast
 
+import torch
 import tyro
 
 import checkpoint
+import distributed
 import runtime
 from config import DecodeConfig, Json, parse_args
 from inputs import Source
@@ -20,7 +26,8 @@ from lines import Line, decode_utf8, parse_line, read_lines
 from translator import LINE_BREAK, Translation, Translator
 
 DESCRIPTION = """Translate sentences, a file or standard input. Line n of the output belongs to line n
-of the input.
+of the input. A file whose translation to --output was killed goes on where it stood: give the same command again.
+torchrun shares such a file out.
 
 examples:
   python translate.py "Where is the bank?" "How much does the coffee cost?"
@@ -31,6 +38,8 @@ examples:
 """
 PICTURES = (".png", ".svg", ".pdf")
 READ_BYTES = 65_536
+# Ranks that are done wait for the last one, however long that is; should one end, the others notice at once.
+RANK_TIMEOUT = 60.0 * 24 * 30
 
 
 @dataclass(frozen=True)
@@ -82,29 +91,52 @@ class TranslateConfig:
         if self.attention and self.attention.suffix not in PICTURES:
             raise ValueError(f"--attention must end in {', '.join(PICTURES)}, got {self.attention}")
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is a file to a file, which is done in parts; a pipe or a terminal can be read only once."""
+        if self.input is None or self.output is None:
+            return False
+        return self.input.is_file() or not self.input.exists()
+
 
 def main(args: Sequence[str] | None = None) -> None:
     """Translate and print or save; see --help."""
     config = parse_args(TranslateConfig, args=args, description=DESCRIPTION)
+    if distributed.world_size() > 1 and not config.goes_on:
+        raise ValueError(
+            "several processes share out a file; give --input FILE and --output FILE, or start one"
+        )
+    with distributed.group(torch.device("cpu"), RANK_TIMEOUT):
+        run(config)
+
+
+def run(config: TranslateConfig) -> None:
+    """Translate as one of the ranks, or alone."""
     workers = runtime.start(config.threads)
     runtime.check_writable("--output", config.output)
     runtime.check_writable("--attention", config.attention)
-    # A file is read whole before anything is translated: what is wrong with it is said at once.
     files = config.image or config.features or ()
-    given = (
-        list(read_lines(config.input))
-        if config.input
-        else _arguments(config.sentences or files, "file" if files else "sentence")
-    )
+    # A file is read whole before anything is translated: what is wrong with it is said at once.
+    given: Sequence[Line] = ()
+    if config.goes_on:
+        num_lines = sum(1 for _ in read_lines(cast(Path, config.input)))
+    elif config.input:
+        given = list(read_lines(config.input))
+    else:
+        given = _arguments(config.sentences or files, "file" if files else "sentence")
     path = config.model or checkpoint.newest_run()
     data = checkpoint.read_config(path)[0].data
     _check_kind(config, path, data.source)
-    if config.model is None:
+    if config.model is None and distributed.is_first():
         print(f"model: {path} ({data.src} → {data.tgt})", file=sys.stderr)
-    translator = Translator.load(path, device=config.device, workers=workers)
+    device = distributed.device(config.device)
+    translator = Translator.load(path, device=str(device), workers=workers)
     if config.attention:
         source = files[0] if files else config.sentences[0]
         _draw(translator, source, config.attention, config.decode)
+    if config.goes_on:
+        _translate_in_parts(translator, config, path, num_lines)
+        return
     from_stdin = not (config.sentences or config.input or files)
     chunks = _read_stdin() if from_stdin else _chunks(given, 16 * config.decode.batch_size)
     outputs = _translate(translator, chunks, config)
@@ -130,6 +162,56 @@ def _translate(
                 for warning in translation.warnings:
                     print(f"{unit} {line.number}: {warning}", file=sys.stderr)
         yield "".join(_format(*pair, config) for pair in zip(chunk, translations, strict=True))
+
+
+def _translate_in_parts(translator: Translator, config: TranslateConfig, model: Path, num_lines: int) -> None:
+    """Translate a file in parts, which lie beside the output until all are there; those there already are kept.
+
+    Several ranks take turns: every n-th part is one's own.
+    """
+    assert config.input is not None and config.output is not None
+    given, output, size = config.input, config.output, 16 * config.decode.batch_size
+    # Another input, model or decoding has a folder of its own: nothing can be mixed.
+    name = f".{output.name}.{_fingerprint(config, model, given)}.parts"
+    folder = output.resolve().with_name(name)
+    files = [folder / f"{number:08d}" for number in range(-(-num_lines // size))]
+    with runtime.locked(folder) if distributed.is_first() else nullcontext():
+        if distributed.is_first():
+            _say_what_is_there(folder, files, output)
+        for number, chunk in enumerate(_chunks(read_lines(given), size)):
+            if number % distributed.world_size() == distributed.rank() and not files[number].is_file():
+                runtime.write_atomic(files[number], "".join(_translate(translator, [chunk], config)))
+        distributed.barrier()
+        if distributed.is_first():
+            _join(files, output)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _join(files: Sequence[Path], output: Path) -> None:
+    if missing := [file for file in files if not file.is_file()]:
+        advice = "put --output where every machine sees it, and leave the input as it is"
+        raise ValueError(f"{len(missing)} of {len(files)} parts are not in {missing[0].parent}; {advice}")
+    runtime.write_atomic(output, (file.read_bytes() for file in files))
+
+
+def _fingerprint(config: TranslateConfig, model: Path, given: Path) -> str:
+    """A name for all that the translation of a file depends on."""
+    digest = hashlib.blake2b(digest_size=6)
+    parts = (p for p in model.iterdir() if p.suffix in (".json", ".safetensors", ".ttf"))
+    for path in (*sorted(parts), given):
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "blake2b").digest())
+    digest.update(repr((config.decode, config.n_best, config.json)).encode())
+    return digest.hexdigest()
+
+
+def _say_what_is_there(folder: Path, files: Sequence[Path], output: Path) -> None:
+    """Name what an earlier start has left, so that nobody wonders."""
+    for other in folder.parent.glob(f".{glob.escape(output.name)}.*.parts"):
+        if other != folder:
+            print(f"{other} is of another input, model or decoding, and not used", file=sys.stderr)
+    if num_done := sum(file.is_file() for file in files):
+        print(f"going on: {num_done:,} of {len(files):,} parts are translated already", file=sys.stderr)
 
 
 def _format(line: Line, translation: Translation, config: TranslateConfig) -> str:
@@ -194,4 +276,4 @@ def _draw(translator: Translator, source: Source, path: Path, decode: DecodeConf
 
 
 if __name__ == "__main__":
-    runtime.run_command(main)
+    runtime.run_command(main, several_ranks=True)

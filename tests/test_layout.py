@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ORDER = (
-    "config", "runtime", "parallel", "lines", "languages", "tokenizer", "lexicon", "phrases", "quantities",
-    "clauses", "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render",
+    "config", "runtime", "distributed", "parallel", "lines", "languages", "tokenizer", "lexicon", "phrases",
+    "quantities", "clauses", "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render",
     "readers", "cells", "origins", "corpus", "inputs", "shortlist", "pictures", "dataset", "incremental",
     "decoding", "checkpoint", "streaming", "picture", "translator", "scores", "evaluate", "reporting",
     "optimizer", "learner", "train", "translate",
