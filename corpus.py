@@ -127,6 +127,11 @@ class Splits(dict[str, datasets.Dataset]):
         self.mixture, self.cleaner, self.streams = mixture, cleaner, streams
 
     @property
+    def is_counted(self) -> bool:
+        """Whether the number of training pairs is known, if only roughly; some streams of the Hub do not tell."""
+        return all(stream.num_rows is not None for stream in self.streams)
+
+    @property
     def num_pairs(self) -> int:
         """Training pairs; of a stream, about so many."""
         counts = [UNKNOWN_ROWS if s.num_rows is None else s.num_rows for s in self.streams]
@@ -148,6 +153,11 @@ def read_splits(config: DataConfig) -> Splits:
         there = [split for split, readers_of in sources.items() if lacking[0] in readers_of]
         raise ValueError(f"{lacking[0]} has no training split; it has: {', '.join(there)}")
     streams = [reader.stream() for reader in sources["train"].values()] if config.streaming else []
+    unknown = [name for name, stream in zip(config.dataset, streams, strict=False) if stream.num_rows is None]
+    if unknown and len(streams) > 1 and config.weights is None:
+        raise ValueError(
+            f"{unknown[0]} does not say how many rows it has; give each corpus' share: --weights"
+        )
     shares = _shares(config, [s.num_rows or UNKNOWN_ROWS for s in streams]) if streams else None
     parts = {
         split: [reader() for reader in of_corpora.values()]

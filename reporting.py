@@ -128,20 +128,21 @@ def write_card(
     config: Config,
     state: TrainState,
     scores: Mapping[str, Sequence[Score]],
-    num_pairs: int,
+    num_pairs: int | None,
     num_parameters: int,
 ) -> None:
     """Write the folder's README.md: languages, data, scores with signatures, how to use it.
 
     Args:
         scores: scores by split.
-        num_pairs: sentence pairs learned from. num_parameters: weights of the model.
+        num_pairs: sentence pairs learned from; None = a stream of unknown length. num_parameters: weights of the model.
     """
     data, model, init_from = config.data, config.model, config.train.init_from
+    pairs = "a stream of sentence pairs" if num_pairs is None else f"{num_pairs:,} sentence pairs"
     lines = [
         f"# Translator {data.src} → {data.tgt}",
         "",
-        f"Trained on `{data.name}`: {num_pairs:,} sentence pairs, {state.target_tokens:,} target tokens "
+        f"Trained on `{data.name}`: {pairs}, {state.target_tokens:,} target tokens "
         f"seen in {state.step:,} steps, {_clock(state.elapsed_s)} on {_hardware()}"
         + (f", from the weights of `{init_from}`." if init_from else "."),
         "",

@@ -238,12 +238,12 @@ def gather_positions(state: TrainState) -> None:
 def describe(splits: Splits, config: DataConfig) -> list[str]:
     """What is different with --streaming, for the log."""
     sample, carved = len(splits["train"]), list(splits.cleaner.sources)
-    known = (
-        "" if all(s.num_rows is not None for s in splits.streams) else " (the corpus does not say how many)"
-    )
+    number = f"about {splits.num_pairs:,} rows"
+    if not splits.is_counted:
+        number = f"rows, assumed to be {splits.num_pairs:,} since the corpus does not say how many"
     lines = [
-        f"streaming about {splits.num_pairs:,} rows{known}: cleaned, shuffled and cut into batches"
-        f" {config.buffer:,} at a time (--buffer); a duplicate further away is not found",
+        f"streaming {number}: cleaned, shuffled and cut into batches {config.buffer:,} at a time (--buffer), in"
+        " a part for each micro-batch of a step; a duplicate in another part is not found",
         f"the table counts the first rows; the tokenizer is learned from the {sample:,} of them that are kept",
     ]
     if carved:

@@ -547,7 +547,8 @@ def run(
     validate = Validator(learner, tokenizer, source, config, splits["validation"], workers)
     _begin(path, config, tokenizer, source, splits, is_resumed)
     _record_data(path, splits, sampler, len(validate.sources))
-    sizes = f"{sampler.num_pairs:,} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
+    num_pairs = f"{'about ' if config.data.streaming else ''}{sampler.num_pairs:,}"
+    sizes = f"{num_pairs} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
     print(f"training on {sizes}, {device}: {_steps(sampler, config.train)}, from step {state.step}")
     reporter = Reporter(path, state) if distributed.is_first() else None
     try:
@@ -561,7 +562,8 @@ def run(
     translator = Translator.load(path, device=str(device), split_sentences=False, workers=workers)
     scores = score_tests(translator, splits, config.data.tgt)
     if distributed.is_first():
-        write_card(path, config, state, scores, sampler.num_pairs, learner.num_parameters)
+        learned_from = sampler.num_pairs if splits.is_counted else None
+        write_card(path, config, state, scores, learned_from, learner.num_parameters)
     _say_done(path, config, state, splits["validation"][0]["src"])
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
@@ -21,7 +22,7 @@ from corpus import Mixture
 from dataset import BatchSampler, encode_split
 from inputs import TextInput
 from learner import Learner
-from streaming import Settings, StreamSampler, rows_read
+from streaming import Settings, StreamSampler, describe, rows_read
 from tokenizer import Tokenizer
 
 
@@ -93,17 +94,14 @@ def test_an_epoch_has_each_row_once(folder, tokenizer):
 
 @pytest.mark.parametrize("world_size", [1, 2])
 def test_lanes_and_ranks_share_the_rows_out(folder, tokenizer, world_size):
-    seen = []
+    owner = {}
     for rank in range(world_size):
         sampler = sampler_of(config_of(folder), tokenizer, 4, 50, rank, world_size)
-        state = TrainState()
-        for group in itertools.islice(sampler.steps(state), 200):
-            assert len(group) == 4 // world_size
+        for group in itertools.islice(sampler.steps(TrainState()), 200):
             for lane, batch in zip(range(rank, 4, world_size), group, strict=True):
-                if not state.stream[str(lane)]["corpora"][0]["passes"]:
-                    seen += sources(tokenizer, batch)
-    first = {text for text in seen if seen.count(text) == 1}
-    assert len(seen) < 1_000 and {en for en, _ in pairs(0, 500)} >= first and len({*seen}) == 500
+                for text in sources(tokenizer, batch):
+                    assert owner.setdefault(text, lane) == lane
+    assert owner.keys() == {en for en, _ in pairs(0, 500)}
 
 
 def test_two_ranks_give_the_micro_batches_of_one(folder, tokenizer):
@@ -236,6 +234,34 @@ def test_every_kind_of_corpus_can_be_streamed(tmp_path, monkeypatch, kind):
     given = [(row["src"], row["tgt"]) for row in stream.rows]
     assert sorted(given) == sorted(rows)
     assert stream.num_rows == (None if kind == "hub" else 61 if kind == "csv" else 60)  # a header is a line
+
+
+def of_unknown_size(monkeypatch):
+    """Streams that do not tell how many rows they have, as some of the Hub."""
+    find = corpus.origins.find_splits
+
+    def without(config):
+        return {
+            split: replace(reader, stream=lambda reader=reader: reader.stream()._replace(num_rows=None))
+            for split, reader in find(config).items()
+        }
+
+    monkeypatch.setattr(corpus.origins, "find_splits", without)
+
+
+def test_a_stream_of_unknown_length_says_so(folder, monkeypatch):
+    of_unknown_size(monkeypatch)
+    splits = corpus.read_splits(config_of(folder))
+    assert not splits.is_counted
+    assert "assumed to be 1,000,000 since the corpus does not say" in describe(splits, config_of(folder))[0]
+
+
+def test_a_mixture_with_a_stream_of_unknown_length_needs_weights(folder, tmp_path, monkeypatch):
+    of_unknown_size(monkeypatch)
+    other = write(tmp_path / "other.jsonl", pairs(500, 600))
+    with pytest.raises(ValueError, match="does not say how many rows it has; give each corpus' share: --w"):
+        corpus.read_splits(config_of(folder, other))
+    assert corpus.read_splits(config_of(folder, other, weights=(1.0, 2.0))).mixture.shares == (1 / 3, 2 / 3)
 
 
 def test_the_embedded_corpus_can_be_streamed():
