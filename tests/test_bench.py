@@ -534,3 +534,16 @@ def test_every_picture_of_a_table_is_drawn_and_none_without_results(tmp_path):
 def test_make_clean_removes_the_peers_and_keeps_the_results():
     recipe = subprocess.run(["make", "--dry-run", "clean"], cwd=ROOT, capture_output=True, text=True).stdout
     assert " .venv-bench " in recipe and "results" not in recipe
+
+
+def test_published_scores_are_of_lower_cased_moses_tokens(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("sacremoses", reason="for the comparison with papers alone, not installed")
+    import published
+
+    for name, text in (("out", "zwei „hunde“ , und ein vogel."), ("ref", 'Zwei "Hunde", und ein Vogel .')):
+        (tmp_path / name).write_text(text + "\n", encoding="utf-8")
+    assert published.tokenized(tmp_path / "out", "de") == ['zwei " hunde " , und ein vogel .']
+    words = ["published.py", "--hypotheses", str(tmp_path / "out"), "--references", str(tmp_path / "ref")]
+    monkeypatch.setattr(sys, "argv", words)
+    published.main()
+    assert "tokens: 100.00  nrefs:1|case:mixed|eff:no|tok:none|" in capsys.readouterr().out
