@@ -121,11 +121,16 @@ def build(config: Config, vocab_size: int, source: Input) -> Transformer:
 def create(path: Path, config: Config, tokenizer: Tokenizer, source: Input, data_fingerprint: str) -> None:
     """Begin a model folder: its tokenizer, what its source needs, and config.json."""
     versions = {"python": platform.python_version(), "torch": str(torch.__version__)}
-    record = {"format_version": FORMAT_VERSION, "versions": versions, "data_fingerprint": data_fingerprint}
+    record: dict[str, Json] = {
+        "format_version": FORMAT_VERSION,
+        "versions": dict(versions),
+        "data_fingerprint": data_fingerprint,
+    }
     tokenizer.save(path / "tokenizer.json")
     source.save(path)
-    files = {name: _checksum(path / name) for name in SIDE_FILES if (path / name).is_file()}
-    text = json.dumps({**record, "files": files, "config": to_json(config)}, indent=2, ensure_ascii=False)
+    record["files"] = {name: _checksum(path / name) for name in SIDE_FILES if (path / name).is_file()}
+    record["config"] = to_json(config)
+    text = json.dumps({**record, "checksum": _seal(record)}, indent=2, ensure_ascii=False)
     runtime.write_atomic(path / "config.json", text + "\n")
 
 
@@ -151,9 +156,13 @@ def read_config(path: Path) -> tuple[Config, str]:
         raise ValueError(
             f"{path} has format {version}, newer than {FORMAT_VERSION}, the newest known here; update"
         )
+    seal = record.pop("checksum", None)
+    is_as_written = seal is None or seal == _seal(record)  # older formats have none
     _upgrade(record.get("config"), version)
     config = from_json(Config, record.get("config"), str(file))
     _check_side_files(path, record.get("files", {}))
+    if not is_as_written:
+        raise ValueError(f"{file} is not as it was written, its checksum differs; restore it")
     return config, fingerprint
 
 
@@ -516,6 +525,8 @@ def load_state(path: Path, step: int | None = None) -> tuple[TrainState, dict[st
 
 def _read_state(checkpoint: Path) -> tuple[TrainState, dict[str, Tensor]]:
     state, expected = _read_record(checkpoint)
+    if state.step != int(checkpoint.name):
+        raise ValueError(f"it is of step {state.step}")
     tensors, stamp = _read_tensors(checkpoint / STATE_TENSORS)
     if stamp != expected:
         raise ValueError(f"{STATE} and {STATE_TENSORS} are not of one checkpoint")

@@ -85,11 +85,12 @@ class DataConfig:
             raise ValueError(f"{given[0]} needs several corpora; give them as --dataset a b, or leave it out")
         if self.weights is not None:
             numbers = " ".join(f"{weight:g}" for weight in self.weights)
-            is_good = all(0 < weight < math.inf for weight in self.weights)
-            allowed = f"a number above 0 for each of the {len(self.dataset)} corpora"
+            is_good = all(0 < weight <= 1e9 for weight in self.weights)
+            allowed = f"a number above 0, at most 1e9, for each of the {len(self.dataset)} corpora"
             _require(is_good and len(self.weights) == len(self.dataset), "--weights", allowed, numbers)
         if self.temperature is not None:
-            _require(0 < self.temperature < math.inf, "--temperature", "more than 0", self.temperature)
+            is_good = 0.1 <= self.temperature <= 1e9
+            _require(is_good, "--temperature", "from 0.1 to 1e9", self.temperature)
 
     @property
     def name(self) -> str:
@@ -276,7 +277,8 @@ class TrainConfig:
             )
         for flag in ("accumulate", "max_minutes", "max_steps", "validate_every", "patience"):
             value = getattr(self, flag)
-            _require(value is None or value > 0, f"--{flag.replace('_', '-')}", "more than 0", value)
+            allowed = "more than 0" if value != math.inf else "a finite number"
+            _require(value is None or 0 < value < math.inf, f"--{flag.replace('_', '-')}", allowed, value)
         for flag in ("label_smoothing", "ema_decay", "bpe_dropout"):
             value = getattr(self, flag)
             _require(0 <= value < 1, f"--{flag.replace('_', '-')}", "in [0, 1)", value)

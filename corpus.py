@@ -6,18 +6,18 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import datasets
 import numpy as np
 import numpy.typing as npt
 
+import arrays
 import origins
 import readers
+from arrays import Bools, Ints
 from config import DataConfig, Json
-
-Ints = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 SCAN_FEATURES = datasets.Features(
     **origins.ROW_FEATURES,
@@ -36,6 +36,8 @@ CARVED_SHARE, CARVED_MAX = 0.05, 1_000
 FIRST_ROWS = 5
 # Of a stream, so many rows show what the corpus holds: they make the tokenizer and the splits that are missing.
 SAMPLE_ROWS = 50_000
+# Of text, how many rows `datasets` changes and writes together.
+RECORDS = {"batch_size": arrays.ROWS, "writer_batch_size": arrays.ROWS}
 # Sets apart the hashes of different passes; an odd number near 2^63 divided by the golden ratio.
 SALT = np.int64(0x4F1BBCDCBFA53E0B)
 # Pairs of a stream that nobody has counted.
@@ -55,10 +57,11 @@ class SplitReport:
         """Rows that were not dropped."""
         return self.read - sum(count for count, _ in self.dropped.values())
 
-    def drop(self, reason: str, rows: Ints) -> None:
-        """Count the rows with these numbers (1-based) as dropped."""
-        if len(rows):
-            self.dropped[reason] = (len(rows), np.sort(rows)[:FIRST_ROWS].tolist())
+    def drop(self, reason: str, is_dropped: Bools) -> None:
+        """Count rows as dropped; the first of them has number 1."""
+        if count := int(np.count_nonzero(is_dropped)):
+            positions = chain.from_iterable(arrays.positions(is_dropped))
+            self.dropped[reason] = (count, [int(row) + 1 for row in islice(positions, FIRST_ROWS)])
 
 
 class Report(dict[str, SplitReport]):
@@ -186,15 +189,16 @@ def _split(parts: dict[str, datasets.Dataset], config: DataConfig) -> Splits:
     report["train"] = SplitReport(len(train.rows))
     others = {split: scan.rows.select(scan.two_sided) for split, scan in scans.items() if split != "train"}
     held_out = {split: scan.pair_hash[scan.two_sided] for split, scan in scans.items() if split != "train"}
-    kept = _clean_training(train, held_out, config.max_length_ratio, report["train"])
+    is_kept = _clean_training(train, held_out, config.max_length_ratio, report["train"])
     missing = [split for split in ("validation", "test") if split not in scans]
-    _require_sources(config.name, train.src_hash[kept], missing, report["train"])
-    carved = _carve(train.src_hash[kept], missing, config.data_seed)
-    taken = {split: kept[positions] for split, positions in carved.items()}
+    _require_sources(config.name, train.src_hash, is_kept, missing, report["train"])
+    taken = _carve(train.src_hash, is_kept, missing, config.data_seed)
     for split, positions in taken.items():
         others[split] = train.rows.select(positions)
-        report["train"].drop(f"taken for {split}", positions + 1)
-        kept = kept[~_is_in(kept, positions)]
+        is_taken = np.zeros(len(is_kept), dtype=bool)
+        is_taken[positions] = True
+        report["train"].drop(f"taken for {split}", is_taken)
+        is_kept ^= is_taken
     for split in ("validation", "test", *others):
         if split not in report:
             report[split] = SplitReport(len(others[split])) if split in taken else scans[split].report()
@@ -204,9 +208,9 @@ def _split(parts: dict[str, datasets.Dataset], config: DataConfig) -> Splits:
     for split, scan in scans.items():
         digest.update(split.encode())
         digest.update(scan.pair_hash.data)
-    for positions in (kept, *taken.values()):
-        digest.update(positions.data)
-    splits = {"train": _keep(train.cleaned.select_columns(["src", "tgt", "row"]), kept), **others}
+    for part in chain(arrays.positions(is_kept), taken.values()):
+        digest.update(part.astype(np.int32).data)
+    splits = {"train": _keep(train.cleaned.select_columns(["src", "tgt", "row"]), is_kept), **others}
     sources = {split: train.src_hash[positions] for split, positions in taken.items()}
     cleaner = Cleaner(config.max_length_ratio, held_out, sources)
     mixture = Mixture(config.dataset, (len(train.rows),), None)
@@ -269,7 +273,7 @@ def _joined(parts: Sequence[datasets.Dataset]) -> datasets.Dataset:
     for rows in parts:
         if end and len(rows):
             shift = partial(_shifted, by=end)
-            rows = rows.map(shift, batched=True, input_columns="row", features=rows.features)
+            rows = rows.map(shift, batched=True, input_columns="row", features=rows.features, **RECORDS)
         shifted.append(rows)
         end += len(rows)
     return shifted[0] if len(shifted) == 1 else datasets.concatenate_datasets(shifted)
@@ -286,15 +290,20 @@ def texts(rows: datasets.Dataset, sides: Sequence[str] = ("src", "tgt")) -> Iter
             yield from row
 
 
-def _require_sources(name: str, hashes: Ints, missing: Sequence[str], report: SplitReport) -> None:
-    num_sources = len(hashes) - int(_is_repeated(hashes).sum())
-    if num_sources <= len(missing):
-        reasons = ", ".join(f"{count} {reason}" for reason, (count, _) in report.dropped.items())
-        purpose = f"train on and set aside for {' and '.join(missing)}" if missing else "train on"
-        raise ValueError(
-            f"{name}: of {report.read:,} rows, {num_sources} different source sentences are left, too few to"
-            f" {purpose} (dropped: {reasons or 'none'})"
-        )
+def _require_sources(
+    name: str, hashes: Ints, is_kept: Bools, missing: Sequence[str], report: SplitReport
+) -> None:
+    different: set[int] = set()
+    for positions in arrays.positions(is_kept):
+        different.update(np.unique(hashes[positions]).tolist())
+        if len(different) > len(missing):
+            return
+    reasons = ", ".join(f"{count} {reason}" for reason, (count, _) in report.dropped.items())
+    purpose = f"train on and set aside for {' and '.join(missing)}" if missing else "train on"
+    raise ValueError(
+        f"{name}: of {report.read:,} rows, {len(different)} different source sentences are left, too few to"
+        f" {purpose} (dropped: {reasons or 'none'})"
+    )
 
 
 class _Scan:
@@ -304,18 +313,28 @@ class _Scan:
         self.rows = rows
         # map leaves an empty dataset without the new columns.
         self.cleaned = _scanned(rows) if len(rows) else rows
-        self.reason, self.ratio, self.src_hash, self.pair_hash = (
-            self.cleaned.data.column(name).to_numpy() if len(rows) else np.zeros(0, dtype)
-            for name, dtype in (("reason", "i1"), ("ratio", "f4"), ("src_hash", "i8"), ("pair_hash", "i8"))
+        self.reason, self.ratio = self._column("reason", np.int8), self._column("ratio", np.float32)
+        self.src_hash, self.pair_hash = (
+            self._column("src_hash", np.int64),
+            self._column("pair_hash", np.int64),
         )
-        self.two_sided = np.flatnonzero(self.reason == 0).astype(np.int32)
+
+    def _column(self, name: str, dtype: type[arrays.Number]) -> npt.NDArray[arrays.Number]:
+        return (
+            arrays.of_column(self.cleaned.data.column(name), dtype) if len(self.rows) else np.zeros(0, dtype)
+        )
+
+    @property
+    def two_sided(self) -> Ints:
+        """Positions of the rows that have two sides."""
+        return np.flatnonzero(self.reason == 0).astype(np.int32)
 
     def report(self) -> SplitReport:
         """The rows that have no two sides, by reason."""
         report = SplitReport(len(self.rows))
         for code, reason in enumerate(REASONS):
             if code:
-                report.drop(reason, np.flatnonzero(self.reason == code) + 1)
+                report.drop(reason, self.reason == code)
         return report
 
 
@@ -324,7 +343,7 @@ def _scanned(rows: datasets.Dataset) -> datasets.Dataset:
     has_text = rows.features["src"] == SCAN_FEATURES["src"]
     keys = {"has_text": has_text, "code": readers.code_digest(__file__)}
     if has_text:
-        return rows.map(_scan, batched=True, features=SCAN_FEATURES, fn_kwargs=keys)
+        return rows.map(_scan, batched=True, features=SCAN_FEATURES, fn_kwargs=keys, **RECORDS)
     scanned = rows.map(
         _scan,
         batched=True,
@@ -376,27 +395,28 @@ def _clean_training(
     max_ratio: float,
     report: SplitReport,
     passes: Ints | None = None,
-) -> Ints:
-    """Positions of the training rows worth learning from; the others are counted.
+) -> Bools:
+    """Which training rows are worth learning from; the others are counted.
 
     Args:
         held_out: split → hashes of its pairs.
         passes: of each row, how often its corpus was read before: no duplicates are rows of different passes.
     """
     report.dropped.update(train.report().dropped)
-    kept = train.two_sided
-
-    def drop(reason: str, bad: npt.NDArray[np.bool_]) -> None:
-        nonlocal kept
-        report.drop(reason, kept[bad] + 1)
-        kept = kept[~bad]
-
-    drop("length ratio", train.ratio[kept] > max_ratio)
+    is_kept = train.reason == 0
+    _drop("length ratio", train.ratio > max_ratio, is_kept, report)
     for split, hashes in held_out.items():
-        drop(f"copy of a {split} row", _is_in(train.pair_hash[kept], hashes))
-    hashes = train.pair_hash[kept]
-    drop("duplicate", _is_repeated(hashes if passes is None else hashes ^ passes[kept] * SALT))
-    return kept
+        _drop(f"copy of a {split} row", _is_in(train.pair_hash, hashes), is_kept, report)
+    hashes = train.pair_hash if passes is None else train.pair_hash ^ passes * SALT
+    _drop("duplicate", _is_repeated(hashes, is_kept), is_kept, report)
+    return is_kept
+
+
+def _drop(reason: str, is_bad: Bools, is_kept: Bools, report: SplitReport) -> None:
+    """Keep rows no longer, and count those that were kept; both masks are changed."""
+    is_bad &= is_kept
+    report.drop(reason, is_bad)
+    is_kept ^= is_bad
 
 
 @dataclass(frozen=True)
@@ -417,48 +437,51 @@ class Cleaner:
             passes: of each row, how often its corpus was read before.
         """
         scan = _Scan(rows)
-        kept = _clean_training(scan, self.held_out, self.max_ratio, report, passes)
+        is_kept = _clean_training(scan, self.held_out, self.max_ratio, report, passes)
         for split, hashes in self.sources.items():
-            is_taken = _is_in(scan.src_hash[kept], hashes)
-            report.drop(f"taken for {split}", kept[is_taken] + 1)
-            kept = kept[~is_taken]
-        return scan.cleaned.select_columns(["src", "tgt", "row"]).select(kept)
+            _drop(f"taken for {split}", _is_in(scan.src_hash, hashes), is_kept, report)
+        return scan.cleaned.select_columns(["src", "tgt", "row"]).select(np.flatnonzero(is_kept))
 
 
-def _keep(rows: datasets.Dataset, positions: Ints) -> datasets.Dataset:
-    """The rows at these rising positions; unlike `select`, which holds them in a list, through the cache."""
-    if len(positions) == len(rows):
+def _keep(rows: datasets.Dataset, is_kept: Bools) -> datasets.Dataset:
+    """These rows; unlike `select`, which holds their positions in a list, through the cache."""
+    if is_kept.all():
         return rows
-    is_kept = np.zeros(len(rows) + 1, dtype=bool)
-    is_kept[positions + 1] = True
-    digest = hashlib.blake2b(rows._fingerprint.encode(), digest_size=16)
+    digest = hashlib.blake2b(rows._fingerprint.encode() + b"\0", digest_size=16)
     digest.update(is_kept.data)
     return rows.filter(
-        lambda numbers: is_kept[numbers],
+        lambda numbers: is_kept[np.asarray(numbers) - 1],
         input_columns="row",
         batched=True,
+        **RECORDS,
         new_fingerprint=digest.hexdigest(),
     )
 
 
-def _is_in(values: Ints, others: Ints) -> npt.NDArray[np.bool_]:
+def _is_in(values: Ints, others: Ints) -> Bools:
     """np.isin for few others: less memory, because the values are not sorted."""
     if not len(others):
         return np.zeros(len(values), dtype=bool)
     rising = np.sort(others)
-    return np.asarray(rising[np.searchsorted(rising, values).clip(max=len(rising) - 1)] == values)
+
+    def is_in(block: arrays.Block) -> Bools:
+        nearest = np.searchsorted(rising, values[block]).clip(max=len(rising) - 1)
+        return np.asarray(rising[nearest] == values[block])
+
+    return arrays.filled(len(values), np.bool_, is_in)
 
 
-def _is_repeated(values: Ints) -> npt.NDArray[np.bool_]:
-    """True where the same value stands before."""
-    order = np.argsort(values, kind="stable")
+def _is_repeated(values: Ints, is_kept: Bools) -> Bools:
+    """Of the rows that are kept: True where the same value stands before."""
     repeated = np.zeros(len(values), dtype=bool)
-    repeated[order[1:]] = values[order[1:]] == values[order[:-1]]
+    for piece in arrays.sorted_pieces(values):
+        order = piece[is_kept[piece]]
+        repeated[order[1:]] = values[order[1:]] == values[order[:-1]]
     return repeated
 
 
-def _carve(hashes: Ints, missing: Sequence[str], seed: int) -> dict[str, Ints]:
-    """Which rows go to the splits that are not there.
+def _carve(hashes: Ints, is_kept: Bools, missing: Sequence[str], seed: int) -> dict[str, Ints]:
+    """Which of the rows that are kept go to the splits that are not there.
 
     That is decided by the hash of the source sentence and the seed alone, so the order of the rows does not
     matter and a sentence with several translations is on one side only.
@@ -468,14 +491,13 @@ def _carve(hashes: Ints, missing: Sequence[str], seed: int) -> dict[str, Ints]:
     """
     if not missing:
         return {}
-    keys = _mix(hashes, seed)
-    size = min(CARVED_MAX, max(1, round(CARVED_SHARE * len(keys))))
+    num_kept = int(np.count_nonzero(is_kept))
+    size = min(CARVED_MAX, max(1, round(CARVED_SHARE * num_kept)))
     # The rows of the smallest keys nearly always do; grouping all rows takes memory that grows with them.
-    for num_near in (4 * size * len(missing), len(keys)):
-        is_all = num_near >= len(keys)
-        bound = keys.max() if is_all else np.partition(keys, num_near)[num_near]
-        near = np.flatnonzero(keys <= bound)
-        _, inverse, counts = np.unique(keys[near], return_inverse=True, return_counts=True)
+    for num_near in (4 * size * len(missing), num_kept):
+        is_all = num_near >= num_kept
+        near, keys = _of_smallest_keys(hashes, is_kept, num_near, seed)
+        _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
         # A sentence that fills a split alone ("Yes." 5,000 times) stays in training, unless all do that.
         queue = np.flatnonzero(counts <= size)
         if is_all or counts[queue].sum() > 2 * size * len(missing):
@@ -488,8 +510,22 @@ def _carve(hashes: Ints, missing: Sequence[str], seed: int) -> dict[str, Ints]:
         wanted = np.searchsorted(np.cumsum(counts[queue]), size) + 1
         num_sources = min(int(wanted), len(queue) - later - num_spared)
         chosen, queue = queue[:num_sources], queue[num_sources:]
-        taken[split] = near[np.isin(inverse, chosen)]
+        taken[split] = near[np.isin(inverse, chosen)].astype(np.int32)
     return taken
+
+
+def _of_smallest_keys(
+    hashes: Ints, is_kept: Bools, most: int, seed: int
+) -> tuple[Ints, npt.NDArray[np.uint64]]:
+    """Positions, rising, and keys of the rows up to the key that is greater than `most` others, or of all."""
+    near, keys = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    for positions in arrays.positions(is_kept):
+        near = np.concatenate([near, positions])
+        keys = np.concatenate([keys, _mix(hashes[positions], seed)])
+        if len(keys) > most:
+            is_near = keys <= np.partition(keys, most)[most]
+            near, keys = near[is_near], keys[is_near]
+    return near, keys
 
 
 def _mix(hashes: Ints, seed: int) -> npt.NDArray[np.uint64]:

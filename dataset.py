@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -14,6 +15,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+import arrays
+from arrays import Bools, Ints
 from inputs import Ids, Input, Source, TextInput, Values, closed, lengths_of, pad_source, padded
 from tokenizer import BOS_ID, PAD_ID, Tokenizer
 
@@ -23,8 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corpus import Mixture, Report
-
-Ints = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 # What makes ids, strips and frames of rows, by name: importing them all would load Pillow for text, too.
 ENCODERS = ("tokenizer.py", "inputs.py", "pictures.py", "render.py", "sources.py")
@@ -133,8 +134,8 @@ def encode_split(
         encode,
         batched=True,
         # Pictures and arrays are large: so many of them are in memory together.
-        batch_size=1_000 if is_text else 32,
-        writer_batch_size=1_000 if is_text else 32,
+        batch_size=arrays.ROWS if is_text else 32,
+        writer_batch_size=arrays.ROWS if is_text else 32,
         remove_columns=rows.column_names,
         features=features,
         # Hashing the closure would pickle the tokenizer, which need not give the same bytes twice.
@@ -222,10 +223,9 @@ class BatchSampler:
         if rows._indices is not None:
             rows = rows.flatten_indices()
         self._src, self._tgt = _Ragged(rows.data.column("src")), _Ragged(rows.data.column("tgt_ids"))
-        self._src_lengths, self._tgt_lengths = (
-            rows.data.column("src_length").to_numpy(),
-            self._tgt.sizes() + 1,
-        )
+        self._src_lengths = arrays.of_column(rows.data.column("src_length"), np.int32)
+        self._tgt_lengths = self._tgt.sizes()
+        self._tgt_lengths += 1  # EOS
         self._batch_tokens, self._seed, self._source, self._resegment = batch_tokens, seed, source, resegment
         self._plan: tuple[int, Ints, Ints] | None = None
         self._shares = mixture.shares if mixture is not None else None
@@ -291,7 +291,7 @@ class BatchSampler:
         order, bounds = self._planned(epoch)
         shares = []
         for side in (self._src_lengths, self._tgt_lengths):
-            lengths = side[order]
+            lengths = arrays.taken(side, order)
             # Batches lie back to back in `order`, so each one's longest row comes from one reduction.
             firsts: npt.NDArray[np.int64] = np.sort(bounds[:, 0])
             rows = np.diff(np.append(firsts, len(order)))
@@ -309,49 +309,64 @@ class BatchSampler:
         src, tgt = self._src_lengths, self._tgt_lengths
         drawn = self._drawn(epoch)
         if drawn is not None:
-            src, tgt = src[drawn], tgt[drawn]
+            src, tgt = arrays.taken(src, drawn), arrays.taken(tgt, drawn)
         # Targets of one length together, sources rising in one target length and falling in the next, so that
         # a batch across the border holds no extremes. Rows of equal lengths are mixed anew in every epoch.
         # All in one key: sorting by three takes several times the memory.
-        key = rng.integers(1 << 20, size=len(src))
-        key += np.where((tgt + rng.integers(2)) % 2, src, (1 << 20) - src).astype(np.int64) << 20
-        key += tgt.astype(np.int64) << 40
-        order = np.argsort(key, kind="stable").astype(np.int32)
+        key = arrays.filled(len(src), np.int64, lambda block: rng.integers(1 << 20, size=len(src[block])))
+        parity = rng.integers(2)
+        for block in arrays.blocks(len(key)):
+            s, t = src[block].astype(np.int64), tgt[block].astype(np.int64)
+            key[block] += (t << 40) + (np.where((t + parity) % 2, s, (1 << 20) - s) << 20)
+        order = arrays.argsort(key)
         del key
         sides = ((tgt, self._batch_tokens), (src, MAX_SOURCE_SHARE * self._batch_tokens))
-        sums = [(np.cumsum(lengths[order], dtype=np.int64), limit) for lengths, limit in sides]
-        bounds, first = [], 0
+        sums = [(_running_sum(lengths, order), limit) for lengths, limit in sides]
+        bounds, first = array("q"), 0
         while first < len(order):
             before = [total[first - 1] if first else 0 for total, _ in sums]
             lasts = [
                 np.searchsorted(t, n + limit, "right") for (t, limit), n in zip(sums, before, strict=True)
             ]
-            bounds.append((first, max(first + 1, int(min(lasts)))))
-            first = bounds[-1][1]
+            bounds.extend((first, max(first + 1, int(min(lasts)))))
+            first = bounds[-1]
         if drawn is not None:
-            order = drawn[order]
-        return order, rng.permutation(np.array(bounds, dtype=np.int64))
+            order = arrays.taken(drawn, order)
+        return order, rng.permutation(np.frombuffer(bounds, np.int64).reshape(-1, 2))
 
     def _drawn(self, epoch: int) -> npt.NDArray[np.int32] | None:
         """Rows of an epoch in which corpora have shares; None where every row comes once."""
         if self._shares is None or not self._corpora:
             return None
-        drawn = []
-        for i, ((first, last), share) in enumerate(zip(self._corpora, self._shares, strict=True)):
-            size, quota = last - first, max(1, round(share * len(self._src_lengths)))
+        sizes = [last - first for first, last in self._corpora]
+        quotas = [max(1, round(share * len(self._src_lengths))) for share in self._shares]
+        drawn, filled = arrays.empty(sum(quotas), np.int32), 0
+        for i, ((first, _), size, quota) in enumerate(zip(self._corpora, sizes, quotas, strict=True)):
             # A corpus goes on in the next epoch where this one leaves it, each time through in another order.
             start, end = epoch * quota, (epoch + 1) * quota
             for turn in range(start // size, (end - 1) // size + 1):
-                order = np.random.default_rng([self._seed, i, turn]).permutation(size).astype(np.int32)
-                drawn.append(first + order[max(0, start - turn * size) : end - turn * size])
-        return np.concatenate(drawn)
+                order = arrays.filled(size, np.int32, lambda block: np.arange(block.start, block.stop))
+                np.random.default_rng([self._seed, i, turn]).shuffle(order)
+                part = order[max(0, start - turn * size) : end - turn * size]
+                np.add(part, first, out=drawn[filled : filled + len(part)])
+                filled += len(part)
+        return drawn
+
+
+def _running_sum(lengths: Ints, order: Ints) -> npt.NDArray[np.int64]:
+    """np.cumsum(lengths[order])"""
+    sums, before = arrays.empty(len(order), np.int64), 0
+    for block in arrays.blocks(len(order)):
+        sums[block] = before + np.cumsum(lengths[order[block]], dtype=np.int64)
+        before = sums[block.stop - 1]
+    return sums
 
 
 def _corpora_of(mixture: Mixture, rows: datasets.Dataset) -> list[tuple[int, int]]:
     """First and past-the-last row of each corpus, where there are several."""
     if len(mixture.names) == 1:
         return []
-    corpora = list(pairwise([0, *mixture.bounds(rows.data.column("row").to_numpy())]))
+    corpora = list(pairwise([0, *mixture.bounds(arrays.of_column(rows.data.column("row"), np.int64))]))
     for name, (first, last) in zip(mixture.names, corpora, strict=True):
         if first == last and mixture.shares is not None:
             raise ValueError(f"no training row of {name} is left; leave it out of --dataset")
@@ -368,7 +383,10 @@ class _Ragged:
 
     def sizes(self) -> npt.NDArray[np.int32]:
         """Length of each list."""
-        return np.concatenate([np.diff(offsets) for offsets in self._offsets])
+        sizes = arrays.empty(int(self._firsts[-1]), np.int32)
+        for (first, last), offsets in zip(pairwise(self._firsts), self._offsets, strict=True):
+            np.subtract(offsets[1:], offsets[:-1], out=sizes[first:last])
+        return sizes
 
     def take(self, indices: Ints) -> list[Values]:
         """Views of the lists at these positions."""
@@ -381,14 +399,14 @@ class _Ragged:
         return views
 
 
-def _lost_rows(before: datasets.Dataset, after: datasets.Dataset) -> npt.NDArray[np.int32]:
-    """Numbers of the rows that only the first has, rising."""
+def _lost_rows(before: datasets.Dataset, after: datasets.Dataset) -> Bools:
+    """For each number of a row, from 1 on, whether only the first has it."""
     lost = np.zeros(1, dtype=bool)
     for rows, is_lost in ((before, True), (after, False)):
         for batch in rows.with_format("numpy", columns=["row"]).iter(100_000):
             lost = np.pad(lost, (0, max(0, int(batch["row"].max()) + 1 - len(lost))))
             lost[batch["row"]] = is_lost
-    return np.flatnonzero(lost).astype(np.int32)
+    return lost[1:]
 
 
 def _content(tokenizer: Tokenizer) -> str:

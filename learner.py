@@ -17,7 +17,7 @@ import runtime
 from config import TrainConfig
 from dataset import Batch
 from model import MultiHeadAttentionBlock, Transformer, dropout_from
-from optimizer import make_optimizers
+from optimizer import STATE_NAMES, make_optimizers
 from tokenizer import PAD_ID
 
 
@@ -185,5 +185,10 @@ class Learner:
         for optimizer in self.optimizers:
             for parameter in (p for group in optimizer.param_groups for p in group["params"]):
                 moments = part(f"optimizer.{names[parameter]}.")
+                if moments and moments.keys() != STATE_NAMES[type(optimizer)]:
+                    raise ValueError(
+                        f"{source} has a checkpoint of another optimizer than its config.json; restore that, or"
+                        " start a new run"
+                    )
                 optimizer.state[parameter] = {k: distributed.like(t, parameter) for k, t in moments.items()}
         self.average.n_averaged.copy_(state["num_averaged"])

@@ -97,6 +97,13 @@ class Muon(torch.optim.Optimizer):
                 )
 
 
+STATE_NAMES: dict[type[torch.optim.Optimizer], set[str]] = {
+    torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"},
+    Muon: {"momentum"},
+}
+"""What each keeps of a weight."""
+
+
 def make_optimizers(model: Transformer, config: TrainConfig, run: Executor) -> list[torch.optim.Optimizer]:
     """What trains a model: every weight that learns belongs to one of them."""
     inside = [m for stack in (model.encoder, model.decoder) for m in stack.modules()]

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple, ParamSpec, TypeVar
 
 import datasets
 import huggingface_hub
 
+import arrays
 import cells
 import clauses
 import constructions
@@ -364,6 +366,8 @@ def _loaded(loaded: Mapping[str, datasets.Dataset], config: DataConfig, can_map:
         return rows.map(
             _pick,
             batched=True,
+            batch_size=arrays.ROWS,
+            writer_batch_size=arrays.ROWS,
             with_indices=True,
             fn_kwargs={"src": src, "tgt": tgt, "code": _code()},
             remove_columns=rows.column_names,
@@ -418,7 +422,7 @@ def _generate(
             rows,
             features=ROW_FEATURES if is_text else SOURCE_FEATURES,
             gen_kwargs={**arguments, "content": f"{content} {_code()}"},
-            writer_batch_size=None if is_text else BATCH,
+            writer_batch_size=arrays.ROWS if is_text else BATCH,
         )
 
     try:
@@ -473,12 +477,19 @@ def _tables(places: tuple[Place, ...], batch: int) -> Iterator[cells.Table]:
 
 
 def _line_rows(src: str, tgt: str, folder: str, kind: cells.Kind, content: str) -> Iterator[cells.Row]:
-    pairs = zip(readers.texts_of(Path(src)), readers.texts_of(Path(tgt)), strict=True)
     records = (
         (f"{src}, line {number}", {"src": src_text, "tgt": tgt_text})
-        for number, (src_text, tgt_text) in enumerate(pairs, 1)
+        for number, (src_text, tgt_text) in enumerate(_side_by_side(Path(src), Path(tgt)), 1)
     )
     yield from cells.rows_of([cells.Table(records, ("src",), ("tgt",), Path(folder))], kind)
+
+
+def _side_by_side(src: Path, tgt: Path) -> Iterator[tuple[str, str]]:
+    """The lines of two files, which were of one length when they were counted."""
+    for number, pair in enumerate(zip_longest(readers.texts_of(src), readers.texts_of(tgt)), 1):
+        if None in pair:
+            raise ValueError(f"{src} and {tgt} were changed meanwhile: only one of them has a line {number}")
+        yield pair
 
 
 def _dataset_rows(

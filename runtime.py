@@ -18,6 +18,8 @@ import torch
 from config import Json
 
 LOCK = ".lock"
+# Open files of the locks that this process holds.
+HELD: set[int] = set()
 MOST_CHARACTERS = 1_000
 """Of a message: a damaged file may be quoted in it."""
 INCOMPLETE = ".incomplete"
@@ -166,10 +168,24 @@ def locked(folder: Path) -> Iterator[None]:
             holder = file.read(200) or "another process"
             advice = "wait until that has ended, or choose another folder"
             raise ValueError(f"{folder} is in use by {holder}; {advice}") from None
+        HELD.add(file.fileno())
         file.truncate(0)
         file.write(f"process {os.getpid()} on {platform.node()}")
         file.flush()
-        yield
+        try:
+            yield
+        finally:
+            HELD.remove(file.fileno())
+
+
+def _let_go() -> None:
+    """In a forked process, which may live a little longer than the one that holds the locks."""
+    for handle in HELD:
+        os.close(handle)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def run_command(main: Callable[[], None], several_ranks: bool = False) -> None:
@@ -183,6 +199,9 @@ def run_command(main: Callable[[], None], several_ranks: bool = False) -> None:
     # Pillow's remarks on the inside of a picture: what matters is said by render.py, in one line.
     warnings.filterwarnings("ignore", module="PIL")
     threading.excepthook = _report_in_thread
+    for name in ("stdin", "stdout", "stderr"):  # closed ones are None
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
     is_one_of_several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     try:
         if is_one_of_several and not several_ranks:

@@ -56,7 +56,7 @@ class Shortlist(NamedTuple):
         candidates = np.full((vocab_size, MAX_CANDIDATES), EOS_ID, np.int32)
         candidates[source[is_kept], rank[is_kept]] = (keys % vocab_size)[order][is_kept]
         frequency = np.bincount(
-            np.concatenate([np.asarray(ids, np.int64) for _, ids in pairs]), minlength=vocab_size
+            np.concatenate([np.zeros(0, np.int64), *(ids for _, ids in pairs)]), minlength=vocab_size
         )
         frequent = np.argsort(-frequency, kind="stable")[:FREQUENT].astype(np.int32)
         return cls(torch.from_numpy(candidates), torch.from_numpy(frequent[frequency[frequent] > 0]))
@@ -111,4 +111,6 @@ def _links(pairs: Sequence[tuple[Ids, Ids]], vocab_size: int) -> tuple[Ints, npt
             np.repeat(np.arange(num_positions, num_positions + len(tgt), dtype=np.int32), len(src))
         )
         num_positions += len(tgt)
-    return np.concatenate(links), np.concatenate(positions)
+    return np.concatenate([np.zeros(0, np.int64), *links]), np.concatenate(
+        [np.zeros(0, np.int32), *positions]
+    )

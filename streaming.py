@@ -113,7 +113,8 @@ class Lane:
             for batch in batches:
                 self._given += 1
                 self.position = {
-                    "block": self._block, "batch": self._given, "corpora": places, "report": before
+                    "block": self._block, "batch": self._given, "corpora": places, "report": before,
+                    "read": _to_json(self.report),
                 }  # fmt: skip
                 yield batch
             self._block, self._given = self._block + 1, 0
@@ -123,6 +124,9 @@ class Lane:
         settings, first = self._settings, self.epoch
         while True:
             rows, passes, mixture = self._read()
+            if not len(rows):  # of a small block, every corpus' share may round to nothing
+                self._block += 1
+                continue
             block = SplitReport(len(rows))
             cleaned = settings.splits.cleaner.clean(rows, passes, block)
             report = Report(train=block)
@@ -252,10 +256,10 @@ def describe(splits: Splits, config: DataConfig) -> list[str]:
 
 
 def rows_read(state: TrainState) -> SplitReport:
-    """What became of the rows of all blocks before the present ones."""
+    """What became of the rows of all blocks so far."""
     total = SplitReport(0)
     for position in state.stream.values():
-        report = position.get("report") if isinstance(position, dict) else None
+        report = position.get("read") if isinstance(position, dict) else None
         total = _sum(total, _read_report(report if isinstance(report, dict) else {}))
     return total
 

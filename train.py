@@ -56,7 +56,8 @@ examples:
 """
 # Settings that a resumed run may change; everything else has already shaped the weights or the data.
 CHANGEABLE = {
-    "--max-minutes", "--max-steps", "--patience", "--keep-checkpoints", "--log-every", "--validate-every"
+    "--dataset",  # where the same rows lie
+    "--max-minutes", "--max-steps", "--patience", "--keep-checkpoints", "--log-every", "--validate-every",
 }  # fmt: skip
 # Settings of model and source that a run started from another's weights may change: they shape no weight.
 FREE = {"--dropout", "--font-size-range", "--varied-share"}
@@ -266,7 +267,7 @@ def train(
         while state.needs_validation or not _is_over(state, config):
             if not state.needs_validation:  # it does where the last start was interrupted by a signal
                 lr = learning_rate(state.step + 1, progress_of(state.step, state.elapsed_s, config), config)
-                batches = next(stream)
+                batches = _next(stream, learner, state, config, path)
                 loss, norm = learner.step(batches, lr, state.step + 1)
                 state.step += 1
                 signal_number = _agree(state, batches, time.monotonic() - started, stop)
@@ -296,6 +297,25 @@ def train(
                 _save(learner, state, path, config.keep_checkpoints)
             if signal_number:
                 _stop(state, reporter, path, signal_number)
+
+
+def _next(
+    stream: Iterator[list[Batch]], learner: Learner, state: TrainState, config: TrainConfig, path: Path
+) -> list[Batch]:
+    """The next step's micro-batches; where a row far down a stream is broken, nothing learned before it is lost."""
+    try:
+        return next(stream)
+    except (ValueError, OSError) as error:
+        if distributed.world_size() == 1:  # the other ranks do not know of it, and could not take part
+            _save(learner, state, path, config.keep_checkpoints)
+        raise ValueError(f"{_reason(error, path)}; {_last_good(path)}") from error
+
+
+def _reason(error: Exception, path: Path) -> str:
+    """What an error says, with the file or else the model folder where the system had it."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename or path}"
+    return str(error)
 
 
 def _agree(state: TrainState, batches: list[Batch], elapsed_s: float, stop: StopRequest) -> int:
@@ -405,7 +425,11 @@ def prepare_run(
     if cmd.train.init_from is not None:
         train = replace(chosen.train, init_from=cmd.train.init_from)
         chosen = replace(chosen, model=cmd.model, train=train)
-        print(f"weights, tokenizer and architecture: from {cmd.train.init_from}")
+        sides = checkpoint.read_config(Path(cmd.train.init_from))[0].data
+        print(
+            f"weights, tokenizer and architecture: from {cmd.train.init_from} ({sides.src} → {sides.tgt});"
+            f" this run learns {cmd.data.src} → {cmd.data.tgt}"
+        )
     final = parse_args(TrainCommand, args=args, default=_command(chosen))
     for flag, preset, given in _differences(chosen, final):
         print(f"overridden: {flag} {given}" + ("" if preset is None else f" instead of {preset}"))
@@ -455,13 +479,20 @@ def _prepare_resume(path: Path, args: list[str] | None) -> tuple[TrainCommand, S
     for flag, was, now in _differences(saved, final):
         if flag not in CHANGEABLE:
             advice = "leave the flag out or start a new run"
-            raise ValueError(f"a resumed run cannot change {flag} from {was} to {now}; {advice}")
-        print(f"changed on resume: {flag} from {was} to {now}")
+            raise ValueError(
+                f"a resumed run cannot change {flag} from {_shown(was)} to {_shown(now)}; {advice}"
+            )
+        print(f"changed on resume: {flag} from {_shown(was)} to {_shown(now)}")
     splits = read_splits(final.data)
     if splits.fingerprint != fingerprint:
         advice = "restore it or start a new run"
         raise ValueError(f"{final.data.name} is not the data that {path} learned from; {advice}")
     return final, splits
+
+
+def _shown(value: object) -> str:
+    """A setting as it is typed."""
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _command(config: Config) -> TrainCommand:
@@ -554,7 +585,7 @@ def run(
     try:
         train(learner, sampler, validate, config.train, path, state, reporter)
     except OSError as error:
-        raise ValueError(f"{error.strerror}: {error.filename or path}; {_last_good(path)}") from None
+        raise ValueError(f"{_reason(error, path)}; {_last_good(path)}") from None
     if reporter is not None:
         reporter.close()
     if config.data.streaming:
@@ -595,8 +626,9 @@ def _begin(
         if (launch := distributed.launch()) is not None:
             runtime.write_atomic(path / LAUNCH, launch)
         if config.data.source == "text" and not is_resumed:
-            _learn_shortlist(splits["train"], tokenizer).save(path)
+            _learn_shortlist(splits["train"], tokenizer, config.data.max_length).save(path)
         checkpoint.create(path, config, tokenizer, source, splits.fingerprint)
+        (path / checkpoint.CARD).unlink(missing_ok=True)  # a finished run that goes on is unfinished
     distributed.barrier()
     if not (path / "config.json").is_file():
         raise ValueError(
@@ -626,11 +658,13 @@ def _make_sides(config: Config, rows: Dataset, path: Path | None) -> tuple[Token
     return tokenizer, source
 
 
-def _learn_shortlist(rows: Dataset, tokenizer: Tokenizer) -> Shortlist:
+def _learn_shortlist(rows: Dataset, tokenizer: Tokenizer, max_length: int) -> Shortlist:
     num = min(len(rows), SHORTLIST_ROWS)
     chosen = rows.select([i * len(rows) // num for i in range(num)])[:]
     src, tgt = (tokenizer.encode_batch(chosen[side]) for side in ("src", "tgt"))
-    return Shortlist.learn(list(zip(src, tgt, strict=True)), tokenizer.vocab_size)
+    # Longer rows are not learned from either, and a pair has as many links as the product of its lengths.
+    pairs = [pair for pair in zip(src, tgt, strict=True) if max(map(len, pair)) < max_length]
+    return Shortlist.learn(pairs, tokenizer.vocab_size)
 
 
 def _warn_of_missing_characters(rows: Dataset, source: Input) -> None:
@@ -659,6 +693,8 @@ def _make_learner(
     their folder matters no more.
     """
     is_new = not checkpoint.checkpoints(path)
+    if is_new:
+        _refuse_lost_checkpoints(path)
     if is_new and config.init_from is not None:
         start = checkpoint.load(Path(config.init_from), torch.device("cpu"))
         checkpoint.copy_weights(model, checkpoint.weights(start.model), start.path)
@@ -668,7 +704,8 @@ def _make_learner(
     distributed.barrier()  # all have seen whether there is a checkpoint
     learner = Learner(model, config, device, workers, shard)
     if is_new:
-        state = TrainState()
+        # What it starts from may be better than what it learns: that is validated first.
+        state = TrainState(needs_validation=config.init_from is not None)
         if config.init_from is not None:
             _save(learner, state, path, config.keep_checkpoints)
         return learner, state
@@ -676,7 +713,19 @@ def _make_learner(
     if _is_over(state, config) and (path / checkpoint.CARD).exists():
         advice = "raise --max-steps, --max-minutes or --patience to train longer"
         raise ValueError(f"{path} is finished, after {state.step:,} steps; {advice}")
+    if _is_over(state, config) and not (path / checkpoint.WEIGHTS).is_file():
+        state.needs_validation = True  # fewer steps are asked for than there are: these become the model
     return learner, state
+
+
+def _refuse_lost_checkpoints(path: Path) -> None:
+    """See that a folder without checkpoints holds no model that a run from the beginning would overwrite."""
+    metrics = path / "metrics.jsonl"
+    told = metrics.read_text(encoding="utf-8", errors="replace") if metrics.is_file() else ""
+    # A kill right after the first validation leaves no checkpoint, but weights that come again just so.
+    if (path / checkpoint.CARD).exists() or told.count('"kind": "validation"') > 1:
+        advice = f"restore {path / 'checkpoints'}, or start a new run from its weights: --init-from {path} --out DIR"
+        raise ValueError(f"{path} has a model, but no checkpoint that training could go on from; {advice}")
 
 
 def _restore(learner: Learner, path: Path, keep: int) -> TrainState:

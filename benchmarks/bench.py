@@ -66,6 +66,10 @@ def main() -> None:
     if options.small:
         print("\n\n".join(report.blocks(options.target).values()))
     else:
+        if not any(options.target.glob("*.json")):
+            raise ValueError(
+                f"{options.target} has no results; measure first, or name their folder: --results"
+            )
         report.write(options.target)
 
 

@@ -1,5 +1,6 @@
 """What `bench.py` is asked to measure: its options, and the settings of each engine of which the best one counts."""
 
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ class BenchConfig:
     """A tiny model and few sentences, in runs/bench-small; no document is changed."""
 
     def __post_init__(self) -> None:
-        if self.minutes <= 0:
+        if not 0 < self.minutes < math.inf:
             raise ValueError(f"--minutes must be more than 0, got {self.minutes}")
         if self.repetitions is not None and self.repetitions < 1:
             raise ValueError(f"--repetitions must be at least 1, got {self.repetitions}")

@@ -42,6 +42,22 @@ def damaged(folder, tmp_path):
     return shutil.copytree(folder, tmp_path / "model")
 
 
+def rewrite(folder, record):
+    """Write a changed config.json as one that was meant so."""
+    record.pop("checksum", None)
+    sealed = {**record, "checksum": checkpoint._seal(record)}
+    (folder / "config.json").write_text(json.dumps(sealed))
+
+
+def test_a_configuration_changed_by_hand_is_refused(damaged):
+    file = damaged / "config.json"
+    file.write_text(file.read_text().replace('"norm": "pre"', '"norm": "post"'))
+    with pytest.raises(
+        ValueError, match=r"config\.json is not as it was written, its checksum differs; restore it"
+    ):
+        checkpoint.load(damaged, CPU)
+
+
 def test_a_folder_loads_elsewhere_with_equal_weights(folder, tmp_path):
     here = checkpoint.load(folder, CPU)
     there = checkpoint.load(shutil.copytree(folder, tmp_path / "moved"), CPU)
@@ -113,7 +129,7 @@ def test_a_config_that_is_not_json_is_refused(damaged, text):
 def test_a_newer_format_asks_for_an_update(damaged):
     record = json.loads((damaged / "config.json").read_text())
     record["format_version"] = 6
-    (damaged / "config.json").write_text(json.dumps(record))
+    rewrite(damaged, record)
     with pytest.raises(ValueError, match="has format 6, newer than 5, .*update"):
         checkpoint.load(damaged, CPU)
 
@@ -121,7 +137,7 @@ def test_a_newer_format_asks_for_an_update(damaged):
 def test_a_size_that_the_weights_do_not_have_is_refused_before_it_is_built(damaged):
     record = json.loads((damaged / "config.json").read_text())
     record["config"]["model"]["d_model"] = 2**40
-    (damaged / "config.json").write_text(json.dumps(record))
+    rewrite(damaged, record)
     with pytest.raises(ValueError, match=r"weight \(\d+, 16\), expected \(\d+, 1099511627776\)"):
         checkpoint.load(damaged, CPU)
 
@@ -130,7 +146,7 @@ def test_a_size_that_the_weights_do_not_have_is_refused_before_it_is_built(damag
 def test_other_absurd_sizes_are_refused_before_they_are_built(damaged, setting):
     record = json.loads((damaged / "config.json").read_text())
     record["config"]["model"][setting] = 2**40
-    (damaged / "config.json").write_text(json.dumps(record))
+    rewrite(damaged, record)
     with pytest.raises(ValueError, match="does not fit its config.json"):
         checkpoint.load(damaged, CPU)
 
@@ -377,7 +393,7 @@ def test_layers_that_exist_by_name_alone_are_refused_before_anything_is_built(da
     safetensors.torch.save_file(tensors, damaged / "model.safetensors")
     record = json.loads((damaged / "config.json").read_text())
     record["config"]["model"]["num_layers"] = 2
-    (damaged / "config.json").write_text(json.dumps(record))
+    rewrite(damaged, record)
     build, built = checkpoint.build, []
 
     def spied(*args):
@@ -421,7 +437,7 @@ def test_a_folder_of_format_1_loads_as_one_of_text(damaged):
     record["format_version"] = 1
     del record["config"]["source"], record["config"]["data"]["source"], record["config"]["train"]["optimizer"]
     del record["config"]["train"]["init_from"]
-    (damaged / "config.json").write_text(json.dumps(record))
+    rewrite(damaged, record)
     expected = replace(CONFIG, train=replace(CONFIG.train, optimizer="adamw"))
     assert checkpoint.load(damaged, CPU).config == expected
 
@@ -430,7 +446,7 @@ def test_a_folder_of_format_2_loads_as_one_that_adamw_trained(damaged):
     record = json.loads((damaged / "config.json").read_text())
     record["format_version"] = 2
     del record["config"]["train"]["optimizer"], record["config"]["train"]["init_from"]
-    (damaged / "config.json").write_text(json.dumps(record))
+    rewrite(damaged, record)
     assert checkpoint.load(damaged, CPU).config.train.optimizer == "adamw"
 
 
@@ -444,6 +460,6 @@ def test_weights_of_another_front_end_than_the_config_says_are_refused_before_it
     assert checkpoint.load(tmp_path, CPU).config == config
     record = json.loads((tmp_path / "config.json").read_text())
     record["config"]["source"]["patch_width"] = 12
-    (tmp_path / "config.json").write_text(json.dumps(record))
+    rewrite(tmp_path, record)
     with pytest.raises(ValueError, match=r"does not fit its config.json: src_embed\.patches.* expected"):
         checkpoint.load(tmp_path, CPU)

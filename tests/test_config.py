@@ -42,6 +42,15 @@ from config import (
         (lambda: DataConfig(data_seed=-1), "--data-seed must be 0 or more and less than 2.63, got -1"),
         (lambda: DataConfig(max_length=1), "--max-length must be at least 2, got 1"),
         (lambda: DataConfig(src="en", tgt="en"), "--src and --tgt must be two different languages, got en"),
+        (
+            lambda: DataConfig(("a", "b"), temperature=0.001),
+            "--temperature must be from 0.1 to 1e9, got 0.001",
+        ),
+        (
+            lambda: DataConfig(("a", "b"), weights=(1e308, 1e308)),
+            "--weights must be a number above 0, at most",
+        ),
+        (lambda: TrainConfig(max_minutes=float("inf")), "--max-minutes must be a finite number, got inf"),
         (lambda: DataConfig(buffer=9), "--buffer 9 is for --streaming; add that, or leave it out"),
         (lambda: DecodeConfig(beam=0), "--beam must be at least 1 and at most 1000, got 0"),
         (lambda: DecodeConfig(length_penalty=-1.0), "--length-penalty must be from 0 to 10, got -1.0"),

@@ -530,7 +530,7 @@ def test_a_large_corpus_gives_the_rows_of_the_smallest_keys(monkeypatch, repeats
     # Every tenth sentence stands there more often; 300 times is more than a split holds.
     sources = np.random.default_rng(0).integers(-(2**63), 2**63, 500)
     hashes = np.concatenate([sources, np.repeat(sources[::10], repeats - 1)])
-    taken = corpus._carve(hashes, ["validation", "test"], seed=4)
+    taken = corpus._carve(hashes, np.ones(len(hashes), dtype=bool), ["validation", "test"], seed=4)
     counts = {source: repeats if i % 10 == 0 else 1 for i, source in enumerate(sources.tolist())}
     queue = [s for s in sources[np.argsort(corpus._mix(sources, 4))].tolist() if counts[s] <= 6]
     for split in ("validation", "test"):

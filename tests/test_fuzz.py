@@ -139,6 +139,9 @@ def correct(folder, file):
         record = json.loads((folder / "config.json").read_text())
         if file.name in record["files"]:
             record["files"][file.name] = checkpoint._checksum(file)
+        if file.name in (*record["files"], "config.json"):
+            record.pop("checksum", None)
+            record["checksum"] = checkpoint._seal(record)
             (folder / "config.json").write_text(json.dumps(record))
         if file.name == "state.json":
             record = json.loads(file.read_text())

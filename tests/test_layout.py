@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = (
     "config", "runtime", "distributed", "parallel", "lines", "languages", "tokenizer", "lexicon", "phrases",
     "quantities", "clauses", "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render",
-    "readers", "cells", "origins", "corpus", "inputs", "shortlist", "pictures", "dataset", "incremental",
+    "arrays", "readers", "cells", "origins", "corpus", "inputs", "shortlist", "pictures", "dataset", "incremental",
     "decoding", "checkpoint", "streaming", "picture", "translator", "scores", "evaluate", "reporting",
     "optimizer", "learner", "train", "translate",
 )  # fmt: skip

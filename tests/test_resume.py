@@ -12,7 +12,16 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from test_kinds import TINY, sentences, write_features
-from test_train import assert_equal_runs, corpus, killed_at, metrics, run, signalled_at, weights
+from test_train import (
+    assert_equal_runs,
+    corpus,
+    killed_at,
+    metrics,
+    run,
+    signalled_at,
+    weights,
+    write_copy_corpus,
+)
 
 import checkpoint
 import train
@@ -190,6 +199,76 @@ def test_a_link_in_a_run_that_goes_on_is_refused_before_anything_is_written(run,
     with pytest.raises(ValueError, match=r"metrics\.jsonl is a link that leads out of the model folder"):
         run("--resume", "run", "--max-steps", 4)
     assert (tmp_path / "precious").read_text() == "mine"
+
+
+def test_a_model_whose_checkpoints_are_gone_is_not_trained_over(run, monkeypatch):
+    path = run("--max-steps", 20)
+    before = (path / "model.safetensors").read_bytes()
+    shutil.rmtree(path / "checkpoints")
+    for has_card in (True, False):
+        if not has_card:
+            (path / "README.md").unlink()
+        with pytest.raises(
+            ValueError, match="run has a model, but no checkpoint .*; restore run/checkpoints, or"
+        ):
+            run("--resume", "run", "--max-steps", 30)
+    assert (path / "model.safetensors").read_bytes() == before and len(metrics(path)) == 6
+
+
+def test_a_checkpoint_under_the_number_of_another_is_skipped(run, monkeypatch, capsys):
+    killed(run, monkeypatch, 25, "--max-steps", 30)
+    Path("resumed/checkpoints/000020").rename("resumed/checkpoints/000099")
+    run("--resume", "resumed", out="resumed")
+    assert "000099 is damaged and skipped: it is of step 20" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused(run):
+    path = run("--max-steps", 10)
+    record = json.loads((path / "config.json").read_text())
+    record["config"]["train"]["optimizer"] = "adamw"
+    del record["checksum"]
+    (path / "config.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match="run has a checkpoint of another optimizer than its config.json"):
+        run("--resume", "run", "--max-steps", 20)
+
+
+def test_a_corpus_that_was_moved_is_the_same_corpus(run, tmp_path, capsys):
+    mine = write_copy_corpus(tmp_path / "mine.jsonl", 100)
+    run("--max-steps", 10, "--dataset", mine)
+    moved = mine.rename(tmp_path / "moved.jsonl")
+    run("--resume", "run", "--max-steps", 20, "--dataset", moved)
+    assert f"changed on resume: --dataset from {mine} to {moved}\n" in capsys.readouterr().out
+
+
+def test_fewer_steps_than_were_done_leave_a_model_all_the_same(run, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(Learner, "step", signalled_at(7, signal.SIGTERM))
+        run("--max-steps", 20)
+    path = run("--resume", "run", "--max-steps", 5)
+    assert (path / "README.md").is_file() and checkpoint.load_state(path)[0].best_step == 7
+
+
+def test_a_finished_run_that_goes_on_is_unfinished_until_it_ends(run, monkeypatch):
+    path = run("--max-steps", 10)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Learner, "step", killed_at(13))
+        run("--resume", "run", "--max-steps", 20)
+    assert not (path / "README.md").exists()
+    run("--resume", "run")
+    assert "in 20 steps" in (path / "README.md").read_text()
+
+
+def test_the_best_of_a_tuned_run_may_be_what_it_started_from(run, monkeypatch):
+    first = run("--max-steps", 10, out="first")
+    scored = iter([9.0, 5.0])
+    monkeypatch.setattr(train, "quick_score", lambda *_, **__: (next(scored), 1.0))
+    tuned = run("--init-from", "first", "--max-steps", 10, out="tuned")
+    state = checkpoint.load_state(tuned)[0]
+    assert (state.best_step, state.best_score) == (0, 9.0)
+    best = weights(first / "model.safetensors")
+    assert all(
+        torch.equal(tensor, best[name]) for name, tensor in weights(tuned / "model.safetensors").items()
+    )
 
 
 def test_damaged_weights_of_a_finished_run_are_restored_by_a_resume(run):

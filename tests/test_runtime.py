@@ -178,3 +178,27 @@ def test_mixed_precision_is_off_on_a_cpu():
 def test_threads_below_one_are_refused():
     with pytest.raises(ValueError, match="--threads must be at least 1, got 0"):
         runtime.start(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked on POSIX alone")
+def test_a_forked_process_that_lives_longer_does_not_hold_the_lock(tmp_path):
+    """Workers that validate live until their batch ends, also when the process that holds the folder is killed."""
+    script = (
+        "import os, sys, time, runtime, pathlib\n"
+        "with runtime.locked(pathlib.Path(sys.argv[1])):\n"
+        "    if os.fork() == 0:\n"
+        "        time.sleep(3)\n"
+        "        os._exit(0)\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    root = Path(runtime.__file__).parent
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=root, check=False)
+    with runtime.locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
+def test_a_closed_stream_is_an_empty_one(monkeypatch, name):
+    monkeypatch.setattr(sys, name, None)
+    runtime.run_command(lambda: print("said", file=sys.stderr) or (sys.stdin.isatty() and None))
+    assert getattr(sys, name).name == os.devnull
