@@ -230,7 +230,7 @@ class TrainConfig:
     """Target tokens per optimizer step, padding not counted, all ranks together."""
     accumulate: int | None = None
     """Micro-batches a step is split into. On a CPU they run side by side, by default one for each thread, of at
-    least 512 tokens each; elsewhere more of them save memory, and one is the default."""
+    least 512 tokens each (128 of features); elsewhere more of them save memory, and one is the default."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """Muon for the matrices inside the layers and AdamW for the rest, or AdamW for all."""
     lr: float = 2e-3
@@ -394,7 +394,7 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
         budget = " or ".join([f"{train.max_steps:,} steps", *([f"{minutes:g} minutes"] if minutes else [])])
         # A warm-up as long as the run would never let it learn.
         preset = replace(preset, warmup_steps=max(1, min(preset.warmup_steps, train.max_steps // 5)))
-    if config.data.source == "features":  # speech was learned with small steps: docs/sources.md
+    if config.data.source == "features":  # each target token has many frames
         preset = replace(preset, batch_tokens=preset.batch_tokens // 2)
     preset = replace(preset, schedule=schedule, max_minutes=minutes)
     chosen = Config(config.data, replace(model, vocab_size=int(vocab_size)), preset, config.source)

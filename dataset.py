@@ -232,7 +232,10 @@ class BatchSampler:
         self._corpora = _corpora_of(mixture, rows) if mixture is not None else []
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """Each row once, from batch `start` on; the same seed and epoch give the same batches."""
+        """Each row once, or as often as its corpus' share says, from batch `start` on.
+
+        The same seed and epoch give the same batches.
+        """
         for number in range(start, self.num_batches(epoch)):
             yield self._batch(epoch, number)
 

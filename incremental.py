@@ -149,7 +149,7 @@ class FoldedCross:
 
 
 class IncrementalDecoder:
-    """A model ready to decode step by step, with copies of its decoder's weights: changes to them are not seen."""
+    """A model ready to decode step by step. It copies the decoder's matrices: where they change, make a new one."""
 
     def __init__(self, model: Transformer) -> None:
         self.model = model

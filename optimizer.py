@@ -42,7 +42,7 @@ def orthogonalised(matrices: Tensor) -> Tensor:
 class Muon(torch.optim.Optimizer):
     """Momentum whose direction is orthogonalised, so that a matrix learns in all directions at the same pace.
 
-    In float32: torch's own Muon computes in bfloat16, which a CPU emulates a hundred times slower. An update has
+    In float32: torch's own Muon computes in bfloat16, which a CPU without it emulates, far slower. An update has
     the size that AdamW's usually has, so one learning rate and weight decay fit both.
 
     A matrix that is split among ranks is put together on each of them, which then moves its own share.

@@ -300,7 +300,7 @@ class Translator:
     ) -> dict[Key, list[Result]]:
         """Translate each distinct sentence once, with others of its length."""
         order = sorted(encoded, key=lambda key: -self.source.length(encoded[key]))
-        # A part for each worker, however few there are; the longest first, so that all end together.
+        # A part for each worker that has MIN_BATCH sentences to do; the longest first, so that all end together.
         size = min(decode.batch_size, max(MIN_BATCH, -(-len(order) // self.workers)))
         batches = [order[start : start + size] for start in range(0, len(order), size)]
         decoder = self._ready()

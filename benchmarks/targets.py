@@ -69,7 +69,7 @@ def _training(folder: Path) -> list[Target]:
     for tokens in (1_024, 4_096):
         share = _best(of(tokens), "ours", settings, "share_of_matrix_products")
         what = f"training, {tokens:,}-token steps, share of the matrix-product rate"
-        rows.append(Target(what, 0.75, share, "{:.0%}"))
+        rows.append(Target(what, 0.75, share, "{:.1%}"))
     return rows
 
 

@@ -491,7 +491,7 @@ def test_targets_are_ratios_of_the_best_settings_and_say_whether_they_are_met(tm
     rows = {row.split(" | ")[0]: row for row in targets.made(tmp_path).splitlines()}
     assert rows["| training, 1,024-token steps, over Hugging Face"].endswith("| ≥ 1.25 × | 3.00 × | yes |")
     assert rows["| training, 1,024-token steps, share of the matrix-product rate"].endswith(
-        "| ≥ 75% | 75% | yes |"
+        "| ≥ 75.0% | 75.0% | yes |"
     )
     assert rows["| greedy, batch 64, over CTranslate2"].endswith("| ≥ 1.00 × | 1.50 × | yes |")
     assert targets.made(tmp_path).count("| the same over Hugging Face | ≥ 4.00 × | 3.00 × | no |") == 2
