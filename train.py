@@ -265,7 +265,9 @@ def train(
     signal_number = 0
     with StopRequest() as stop:
         while state.needs_validation or not _is_over(state, config):
-            if not state.needs_validation:  # it does where the last start was interrupted by a signal
+            if (
+                not state.needs_validation
+            ):  # as where a signal broke one off, or weights to start from come first
                 lr = learning_rate(state.step + 1, progress_of(state.step, state.elapsed_s, config), config)
                 batches = _next(stream, learner, state, config, path)
                 loss, norm = learner.step(batches, lr, state.step + 1)
