@@ -265,9 +265,8 @@ def train(
     signal_number = 0
     with StopRequest() as stop:
         while state.needs_validation or not _is_over(state, config):
-            if (
-                not state.needs_validation
-            ):  # as where a signal broke one off, or weights to start from come first
+            # One comes first where a signal broke it off, and where the weights to start from are another model's.
+            if not state.needs_validation:
                 lr = learning_rate(state.step + 1, progress_of(state.step, state.elapsed_s, config), config)
                 batches = _next(stream, learner, state, config, path)
                 loss, norm = learner.step(batches, lr, state.step + 1)
