@@ -1,5 +1,6 @@
 """What a command needs from the machine: device, precision, threads, whole files, errors in one line."""
 
+import ctypes
 import errno
 import json
 import os
@@ -22,6 +23,13 @@ LOCK = ".lock"
 HELD: set[int] = set()
 MOST_CHARACTERS = 1_000
 """Of a message: a damaged file may be quoted in it."""
+# What glibc's mallopt is told: the number of a setting in malloc.h, and its value.
+KEEP_MEMORY = {
+    -8: 1,  # M_ARENA_MAX: what one thread has freed serves the others too
+    -3: 2**30,  # M_MMAP_THRESHOLD
+    -1: -1,  # M_TRIM_THRESHOLD: nothing goes back
+    -2: 2**26,  # M_TOP_PAD
+}
 INCOMPLETE = ".incomplete"
 """How the name of a file or folder ends that is still being written; its first character is a dot."""
 
@@ -60,6 +68,17 @@ def start(threads: int | None = None) -> int:
     torch.set_num_threads(1)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return threads or max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def keep_memory() -> None:
+    """Have glibc keep the memory that is freed, for a process that is about to want as much again in each step.
+
+    Else it gives large tensors back to the system, which has to clear and map their pages anew for every step.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        mallopt = ctypes.CDLL(None).mallopt
+        for setting, value in KEEP_MEMORY.items():
+            mallopt(setting, value)
 
 
 def autocast_dtype(where: torch.device, wanted: bool = True) -> torch.dtype:

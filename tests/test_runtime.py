@@ -2,6 +2,7 @@
 
 import errno
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 import torch
 
 import runtime
+
+ROOT = Path(__file__).parent.parent
 
 
 def test_a_users_mistake_is_one_line_and_exit_code_2(capsys):
@@ -173,6 +176,28 @@ def test_an_absent_device_is_refused():
 
 def test_mixed_precision_is_off_on_a_cpu():
     assert runtime.autocast_dtype(torch.device("cpu")) is torch.float32
+
+
+PAGES = """
+import resource, torch, runtime
+{before}
+def faults():
+    start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.zeros(2**24)  # 64 MB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - start
+faults()
+print(faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep memory")
+def test_memory_that_is_kept_is_not_mapped_anew():
+    again = {}
+    for before in ("", "runtime.keep_memory()"):
+        command = [sys.executable, "-c", PAGES.format(before=before)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        again[before] = int(done.stdout)
+    assert again[""] > 20 > again["runtime.keep_memory()"]
 
 
 def test_threads_below_one_are_refused():
