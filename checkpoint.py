@@ -24,9 +24,10 @@ from torch.overrides import TorchFunctionMode
 import distributed
 import runtime
 import shortlist
-from config import Config, DataConfig, Json, SourceConfig, from_json, to_json
+from config import Config, DataConfig, SourceConfig
 from inputs import STATISTICS, FeatureInput, Input, Source, TextInput
 from model import Transformer, build_transformer
+from strict_json import Json, from_json, to_json
 from tokenizer import Tokenizer
 
 FORMAT_VERSION = 5

@@ -17,7 +17,8 @@ import arrays
 import origins
 import readers
 from arrays import Bools, Ints
-from config import DataConfig, Json
+from config import DataConfig
+from strict_json import Json
 
 SCAN_FEATURES = datasets.Features(
     **origins.ROW_FEATURES,

@@ -13,7 +13,8 @@ from typing import Literal, NamedTuple
 
 import checkpoint
 import runtime
-from config import DataConfig, DecodeConfig, Json, parse_args, to_json
+from command_line import parse_args
+from config import DataConfig, DecodeConfig
 from inputs import STATISTICS, FeatureInput, Source
 from languages import primary_language
 from lines import read_lines
@@ -28,6 +29,7 @@ from scores import (
     scores_of,
     sentence_chrf,
 )
+from strict_json import Json, to_json
 from translator import Translator
 
 SPLIT = "test"

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from random import Random
 from typing import NamedTuple
 
-from config import parse_args
+from command_line import parse_args
 from constructions import CONSTRUCTIONS, CONSTRUCTIONS_OF_TOPIC, punctuated
 from descriptions import LATER, NOW, THEN, description, state
 from lexicon import ADJECTIVES, FIXED, NOUNS, PROPER, VERBS

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from config import Json
+from strict_json import Json
 
 LOCK = ".lock"
 # Open files of the locks that this process holds.

@@ -17,11 +17,12 @@ from datasets.distributed import split_dataset_by_node
 
 import distributed
 from checkpoint import TrainState
-from config import DataConfig, Json
+from config import DataConfig
 from corpus import Ints, Mixture, Report, SplitReport, Splits
 from dataset import Batch, BatchSampler, Padding, encode_split
 from inputs import Ids, Input
 from origins import ROW_FEATURES, Stream
+from strict_json import Json
 from tokenizer import Tokenizer
 
 # Rows of the sample from which the batches of an epoch are estimated.

@@ -14,7 +14,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 import runtime
-from config import Json
+from strict_json import Json
 
 # "⟨" is none of the 256 characters that stand for bytes: no text can ever become one of these tokens.
 SPECIAL_TOKENS = ("⟨pad⟩", "⟨bos⟩", "⟨eos⟩")

@@ -20,21 +20,14 @@ import checkpoint
 import distributed
 import runtime
 from checkpoint import TrainState
-from config import (
-    Config,
-    DataConfig,
-    DecodeConfig,
-    TrainConfig,
-    check_source,
-    num_micro_batches,
-    parse_args,
-    recipe,
-)
+from command_line import parse_args
+from config import Config, DataConfig, DecodeConfig, TrainConfig, check_source
 from corpus import Report, Splits, read_splits, texts
 from dataset import Batch, BatchSampler, check_sources, encode_split
 from inputs import Input, Source, TextInput
 from learner import Learner
 from model import Transformer
+from recipe import num_micro_batches, recipe
 from render import read_font
 from reporting import USES, Reporter, write_card
 from scores import Score, quick_score, score

@@ -20,9 +20,11 @@ import tyro
 import checkpoint
 import distributed
 import runtime
-from config import DecodeConfig, Json, parse_args
+from command_line import parse_args
+from config import DecodeConfig
 from inputs import Source
 from lines import Line, decode_utf8, parse_line, read_lines
+from strict_json import Json
 from translator import LINE_BREAK, Translation, Translator
 
 DESCRIPTION = """Translate sentences, a file or standard input. Line n of the output belongs to line n

@@ -17,7 +17,7 @@ from parts import decoding, quality, startup, training
 from peers import RECIPE, SRC, TGT
 from plan import BenchConfig, origin, say
 
-from config import parse_args
+from command_line import parse_args
 
 SMALL_ROWS = 800
 PARTS = {

@@ -20,7 +20,8 @@ from decoding_speed import Translating, exported, load
 from pairs import PairsConfig, read_lines
 from peers import FULL, TINY, Architecture, Subwords, longest
 
-from config import Json, parse_args
+from command_line import parse_args
+from strict_json import Json
 
 SINGLES = 4
 """Sentences one by one for a batch of 1."""

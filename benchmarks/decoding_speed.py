@@ -22,7 +22,8 @@ import tyro
 from pairs import PairsConfig, read_lines
 from peers import Decoder, Layout
 
-from config import Json, parse_args
+from command_line import parse_args
+from strict_json import Json
 
 WARM_UP = 8
 """Sentences that are at least translated before the clock starts."""

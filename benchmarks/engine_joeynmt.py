@@ -17,7 +17,7 @@ from measuring import Clock, Shape
 from pairs import MAX_LENGTH, read_ids
 from peers import EOS_ID, RECIPE, SRC, TGT, Architecture, Subwords, longest
 
-from config import Json
+from strict_json import Json
 
 
 class Timed(TrainManager):

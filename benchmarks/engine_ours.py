@@ -13,10 +13,11 @@ import checkpoint
 import corpus
 import runtime
 from checkpoint import TrainState
-from config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig, num_micro_batches
+from config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from dataset import Batch
 from inputs import TextInput
 from learner import Learner
+from recipe import num_micro_batches
 from tokenizer import MIN_VOCAB_SIZE, Tokenizer
 from train import batches_from, learning_rate, make_sampler
 from translator import Translator
@@ -67,6 +68,7 @@ def new_learner(config: Config, vocab_size: int, text: TextInput, workers: int) 
 
 def learn_rows(rows: Sequence[Pair], architecture: Architecture, threads: int, steps: int) -> None:
     """A few steps on the same rows, for the memory that they take."""
+    runtime.keep_memory()
     runtime.keep_memory()
     workers = runtime.start(threads)
     config = configuration("made up", architecture, sum(len(tgt) + 1 for _, tgt in rows), workers)

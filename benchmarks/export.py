@@ -24,7 +24,8 @@ from peers import BOS_ID, EOS_ID, PAD_ID, POSITIONS
 from torch import Tensor, nn
 
 from checkpoint import LoadedModel, load, save_weights
-from config import ModelConfig, parse_args
+from command_line import parse_args
+from config import ModelConfig
 from model import (
     Decoder,
     DecoderBlock,

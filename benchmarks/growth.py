@@ -6,7 +6,7 @@ from decoding_speed import exported
 from peers import TINY
 from plan import DECODERS, BenchConfig, Record, say, without
 
-from config import Json
+from strict_json import Json
 
 LENGTHS = (32, 64, 128, 256, 512)
 """Output tokens."""

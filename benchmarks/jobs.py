@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import peers
 
-from config import Json
+from strict_json import Json
 
 SCRIPTS = Path(__file__).resolve().parent
 

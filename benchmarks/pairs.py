@@ -14,7 +14,8 @@ from pathlib import Path
 import peers
 from peers import FULL, SRC, TGT
 
-from config import DataConfig, parse_args
+from command_line import parse_args
+from config import DataConfig
 
 MAX_LENGTH = 256
 """Tokens a side, EOS counted; longer rows are left out, as train.py does."""

@@ -10,7 +10,7 @@ from pairs import read_ids, read_lines
 from peers import SRC, longest
 from plan import DECODERS, DECODING, TRAINERS, TRAINING, BenchConfig, Record, Variant, say, without
 
-from config import Json
+from strict_json import Json
 
 LEAST_EQUAL = 0.99
 """Share of greedy translations that must be equal before anything is timed: rounding may turn a near tie."""

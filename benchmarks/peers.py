@@ -20,7 +20,7 @@ import tokenizers
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from config import Json
+from strict_json import Json
 
 ROOT = Path(__file__).resolve().parent.parent
 Layout = Literal["inter", "intra"]

@@ -18,7 +18,7 @@ import checkpoint
 import corpus
 import render
 import runtime
-from config import parse_args
+from command_line import parse_args
 from scores import score
 from translator import Translator
 

@@ -14,7 +14,7 @@ from decoding_speed import Translating
 from pairs import PairsConfig
 from peers import FULL, TINY, Architecture
 
-from config import Json
+from strict_json import Json
 
 Part = Literal["all", "model", "training", "decoding", "startup", "growth", "quality", "report"]
 Record = Iterator[dict[str, Json]]

@@ -15,7 +15,7 @@ import peers
 from sacrebleu.metrics import BLEU
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-from config import parse_args
+from command_line import parse_args
 from lines import read_lines
 
 

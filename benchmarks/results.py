@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from peers import ROOT
 
-from config import Json
+from strict_json import Json
 
 RESULTS = ROOT / "benchmarks" / "results"
 Run = dict[str, str | float]

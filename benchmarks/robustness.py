@@ -21,9 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import checkpoint
 import corpus
 import runtime
-from config import DecodeConfig, Json, parse_args
+from command_line import parse_args
+from config import DecodeConfig
 from render import Renderer, packaged_font
 from scores import Measured, measure, paired_of
+from strict_json import Json
 from translator import Translator
 
 OPERATIONS = ("swapped", "dropped", "look-alikes")

@@ -46,7 +46,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import phrasebook
 import runtime
-from config import parse_args
+from command_line import parse_args
 
 ROOT = Path(__file__).resolve().parent.parent
 

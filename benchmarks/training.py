@@ -19,7 +19,8 @@ from measuring import Clock
 from pairs import PairsConfig, read_ids, read_lines
 from peers import FULL, TGT, TINY, Architecture
 
-from config import Json, parse_args
+from command_line import parse_args
+from strict_json import Json
 
 BEAM = 5
 Translate = Callable[[], list[str]]

@@ -15,7 +15,8 @@ import peers
 import tyro
 from peers import EOS_ID, FULL, POSITIONS, RECIPE, TINY, Pair
 
-from config import Json, parse_args
+from command_line import parse_args
+from strict_json import Json
 
 STEPS = 3
 

@@ -14,10 +14,11 @@ import checkpoint
 import evaluate
 import lines
 import scores
-from config import Config, DataConfig, DecodeConfig, ModelConfig, to_json
+from config import Config, DataConfig, DecodeConfig, ModelConfig
 from inputs import TextInput
 from languages import primary_language
 from scores import Score, measure, paired_test, quick_score, score, sentence_chrf
+from strict_json import to_json
 from tokenizer import Tokenizer
 from translator import Translation, Translator
 

@@ -1,0 +1,109 @@
+"""The recipe: settings for a corpus, a time budget and a machine."""
+
+import math
+from dataclasses import replace
+from typing import Literal
+
+from config import Config, DataConfig, ModelConfig, TrainConfig
+
+PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
+    # For the embedded corpus, where the source fixes the translation: nothing to smooth, little to overfit.
+    "phrasebook": (
+        ModelConfig(d_model=128, num_layers=3, num_decoder_layers=2, num_heads=4, d_ff=512, dropout=0.05),
+        TrainConfig(
+            "phrasebook", batch_tokens=1_024, lr=4e-3, warmup_steps=200, label_smoothing=0.05, ema_decay=0.99
+        ),
+    ),
+    "tiny": (
+        ModelConfig(d_model=128, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=512, dropout=0.1),
+        TrainConfig(
+            "tiny",
+            batch_tokens=1_536,
+            optimizer="muon",
+            lr=4e-3,
+            warmup_steps=300,
+            weight_decay=0.1,
+            ema_decay=0.99,
+        ),
+    ),
+    "small": (
+        ModelConfig(d_model=256, num_layers=3, num_decoder_layers=3, num_heads=4, d_ff=1_024, dropout=0.15),
+        TrainConfig("small", batch_tokens=2_048, lr=2e-3, warmup_steps=400, ema_decay=0.99),
+    ),
+    "base": (
+        ModelConfig(d_model=512, num_layers=6, num_decoder_layers=6, num_heads=8, d_ff=2_048, dropout=0.1),
+        TrainConfig("base", batch_tokens=16_384, lr=7e-4, warmup_steps=4_000, ema_decay=0.999),
+    ),
+}
+
+
+# A micro-batch smaller than this spends more time around its matrix products than in them.
+MIN_MICRO_BATCH = 512
+# Features have about so many source tokens for each target token: so much less of the target fills a micro-batch.
+FRAMES_PER_TARGET = 4
+# Target tokens that a CPU thread learns from in a second with the preset small, and that a pair has: rough figures,
+# to tell whether there is time for one epoch.
+SMALL_TOKENS_PER_S, TOKENS_PER_PAIR = 1_000, 20
+
+
+def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) -> tuple[Config, str]:
+    """Settings for a corpus, a time budget and a machine, and the reason in a sentence.
+
+    Args:
+        config: of it, the data, the preset and the budget count.
+        workers: CPU threads.
+    """
+    train = config.train
+    name, why = train.preset, "as asked"
+    if name == "auto":
+        name, why = _choose_preset(config, num_pairs, workers, has_accelerator)
+    model, preset = PRESETS[name]
+    # A subword should be met often enough to be learned: the vocabulary grows with the root of the corpus. The
+    # embedded one has fewer words than others of its size.
+    factor = 24 if name == "phrasebook" else 36
+    vocab_size = min(32_000, max(1_000, round(factor * num_pairs**0.5, -3)))
+    schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
+    minutes = train.max_minutes
+    budget = f"{minutes or 0:g} minutes"
+    if minutes is None and train.max_steps is None:
+        if _is_builtin(config.data):
+            minutes, budget = 5.0, "5 minutes, enough for the embedded corpus"
+        else:
+            schedule, budget = "inverse-sqrt", "no budget, so until validation no longer improves"
+    if train.max_steps:
+        budget = " or ".join([f"{train.max_steps:,} steps", *([f"{minutes:g} minutes"] if minutes else [])])
+        # A warm-up as long as the run would never let it learn.
+        preset = replace(preset, warmup_steps=max(1, min(preset.warmup_steps, train.max_steps // 5)))
+    if config.data.source == "features":  # each target token has many frames
+        preset = replace(preset, batch_tokens=preset.batch_tokens // 2)
+    preset = replace(preset, schedule=schedule, max_minutes=minutes)
+    chosen = Config(config.data, replace(model, vocab_size=int(vocab_size)), preset, config.source)
+    size = f"at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"
+    return chosen, f"preset {name} ({why}), {size}, {schedule} schedule ({budget})"
+
+
+def _is_builtin(data: DataConfig) -> bool:
+    return all(name.startswith("builtin:") for name in data.dataset)
+
+
+def _choose_preset(
+    config: Config, num_pairs: int, workers: int, has_accelerator: bool
+) -> tuple[Literal["phrasebook", "tiny", "small", "base"], str]:
+    if _is_builtin(config.data):
+        return "phrasebook", "the embedded corpus"
+    if num_pairs < 100_000:
+        return "tiny", "fewer than 100,000 pairs"
+    if has_accelerator:
+        return ("base", "a large corpus") if num_pairs >= 1_000_000 else ("small", "a mid-sized corpus")
+    seconds = 60 * (config.train.max_minutes or math.inf)
+    if seconds * workers * SMALL_TOKENS_PER_S < num_pairs * TOKENS_PER_PAIR:
+        return "tiny", "too little time for an epoch of a larger model"
+    return "small", "the largest that a CPU trains in reasonable time"
+
+
+def num_micro_batches(config: Config, workers: int, has_accelerator: bool) -> int:
+    """`--accumulate`, or its default for this machine."""
+    if config.train.accumulate is not None:
+        return config.train.accumulate
+    least = MIN_MICRO_BATCH // (FRAMES_PER_TARGET if config.data.source == "features" else 1)
+    return 1 if has_accelerator else max(1, min(workers, config.train.batch_tokens // least))

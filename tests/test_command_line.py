@@ -1,0 +1,29 @@
+"""Flags: flat, checked, one line for a wrong one."""
+
+import pytest
+
+from command_line import parse_args
+from config import Config, ModelConfig
+
+
+def test_flags_are_flat_and_override_the_default():
+    default = Config(model=ModelConfig(d_model=256))
+    config = parse_args(Config, args=["--num-layers", "7", "--src", "fr", "--tgt", "en"], default=default)
+    assert (config.model.d_model, config.model.num_layers, config.data.src) == (256, 7, "fr")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--d-model", "0"], "--d-model must be at least 1, got 0"),
+        (["--d-model", "wide"], "--d-model"),
+        (["--norm", "none"], "--norm"),
+        (["--bogus", "1"], "--bogus"),
+    ],
+)
+def test_a_wrong_flag_is_one_line_and_exit_code_2(args, message, capsys):
+    with pytest.raises(SystemExit) as end:
+        parse_args(Config, args=args)
+    err = capsys.readouterr().err
+    assert end.value.code == 2
+    assert err.startswith("error: ") and err.count("\n") == 1 and message in err
