@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import checkpoint
+import model_folder
 import runtime
 from command_line import parse_args
 from config import DataConfig, DecodeConfig
@@ -249,8 +249,8 @@ def _corpus_set(options: EvaluateConfig) -> tuple["_Set", DataConfig]:
     if options.model is None and options.hypotheses is not None and options.dataset is not None:
         path, own = None, DataConfig()
     else:
-        path = options.model or checkpoint.newest_run()
-        own = checkpoint.read_config(path)[0].data
+        path = options.model or model_folder.newest_run()
+        own = model_folder.read_config(path)[0].data
     models = {"--model": path} if path is not None and options.hypotheses is None else {}
     if models and options.source not in (None, own.source):
         raise ValueError(
@@ -291,7 +291,7 @@ def _overridden(data: DataConfig, options: EvaluateConfig) -> DataConfig:
 
 def _check_cells(flag: str, path: Path, wanted: "_Set", data: DataConfig) -> None:
     """Raise a ValueError if a model would get what it does not read; one of pictures draws sentences."""
-    config = checkpoint.read_config(path)[0]
+    config = model_folder.read_config(path)[0]
     own, first = config.data.source, next((s for s in wanted.sources or () if isinstance(s, bytes)), None)
     if first is None:
         return
@@ -308,7 +308,7 @@ def _check_cells(flag: str, path: Path, wanted: "_Set", data: DataConfig) -> Non
 
 def _check_direction(flag: str, path: Path, data: DataConfig) -> None:
     """Raise a ValueError if a model reads another kind of source, or other languages, than the set holds."""
-    own = checkpoint.read_config(path)[0].data
+    own = model_folder.read_config(path)[0].data
     if own.source != data.source and "features" in (own.source, data.source):
         raise ValueError(
             f"{flag} {path} reads {own.source}, but the set holds {data.source}; give another model"
@@ -412,7 +412,7 @@ def evaluate(options: EvaluateConfig) -> Report:
     if options.against is not None and not options.against.is_dir():
         other = wanted.system("--against", options.against)
     if system is None:
-        system = _translate(options.model or checkpoint.newest_run(), sources, options, workers)
+        system = _translate(options.model or model_folder.newest_run(), sources, options, workers)
     if options.output is not None:
         runtime.write_atomic(options.output, "".join(f"{line}\n" for line in system.lines))
     if options.against is not None and other is None:

@@ -69,7 +69,7 @@ class Input(Protocol):
         """What a reader of this text's translation should know."""
 
     def save(self, path: Path) -> None:
-        """Write what `checkpoint.read_source` needs into a model folder."""
+        """Write what `model_folder.read_source` needs into a model folder."""
 
     @property
     def digest(self) -> str:

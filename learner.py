@@ -14,6 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 import checkpoint
 import distributed
 import runtime
+import tensor_files
 from config import TrainConfig
 from dataset import Batch
 from model import MultiHeadAttentionBlock, Transformer, dropout_from
@@ -164,8 +165,10 @@ class Learner:
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that an exact resume needs beside TrainState."""
-        state = {f"model.{n}": p for n, p in checkpoint.weights(self.model).items()}
-        state |= {f"{checkpoint.AVERAGE}{n}": p for n, p in checkpoint.weights(self.average.module).items()}
+        state = {f"model.{n}": p for n, p in tensor_files.of_model(self.model).items()}
+        state |= {
+            f"{checkpoint.AVERAGE}{n}": p for n, p in tensor_files.of_model(self.average.module).items()
+        }
         names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
         for optimizer in self.optimizers:
             for parameter, values in optimizer.state.items():
@@ -179,8 +182,8 @@ class Learner:
         def part(prefix: str) -> dict[str, Tensor]:
             return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
 
-        checkpoint.copy_weights(self.model, part("model."), source)
-        checkpoint.copy_weights(self.average.module, part(checkpoint.AVERAGE), source)
+        tensor_files.copy_into(self.model, part("model."), source)
+        tensor_files.copy_into(self.average.module, part(checkpoint.AVERAGE), source)
         names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
         for optimizer in self.optimizers:
             for parameter in (p for group in optimizer.param_groups for p in group["params"]):

@@ -11,8 +11,9 @@ import torch
 from tqdm import tqdm
 
 import runtime
-from checkpoint import CARD, WEIGHTS, TrainState
+from checkpoint import TrainState
 from config import Config, DecodeConfig
+from model_folder import CARD, WEIGHTS
 from picture import draw_attention
 from scores import Score
 from translator import Attention, Translation

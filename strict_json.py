@@ -1,5 +1,7 @@
 """Dataclasses as JSON and back: every field, no other, each of its own type."""
 
+import hashlib
+import json
 import types
 from dataclasses import fields, is_dataclass
 from typing import Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -58,3 +60,8 @@ def _typed(hint: object, value: Json, where: str) -> object:
     if value not in allowed:
         raise ValueError(f"{where} must be {' or '.join(map(str, allowed))}, got {value!r:.40}")
     return value
+
+
+def checksum(record: dict[str, Json]) -> str:
+    """Of a record, whatever the order of its keys."""
+    return hashlib.blake2b(json.dumps(record, sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -4,38 +4,37 @@ import contextlib
 import json
 import math
 import shlex
-import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
 import torch
-from datasets import Dataset
 
 import checkpoint
 import distributed
+import model_folder
 import runtime
+import tensor_files
 from checkpoint import TrainState
 from command_line import parse_args
-from config import Config, DataConfig, DecodeConfig, TrainConfig, check_source
-from corpus import Report, Splits, read_splits, texts
-from dataset import Batch, BatchSampler, check_sources, encode_split
-from inputs import Input, Source, TextInput
+from config import Config, TrainConfig
+from corpus import Report, Splits
+from dataset import Batch, BatchSampler, check_sources
+from inputs import Input, Source
 from learner import Learner
 from model import Transformer
-from recipe import num_micro_batches, recipe
-from render import read_font
+from preparation import learn_shortlist, make_sampler, make_sides
 from reporting import USES, Reporter, write_card
-from scores import Score, quick_score, score
-from shortlist import Shortlist
+from run_settings import LAUNCH, TrainCommand, final_config, placed, prepare_run, refuse_taken
+from scores import Score, score
 from sources import StripEmbedding
-from streaming import Settings, StreamSampler, describe, gather_positions, rows_read
+from stopping import Interrupted, StopRequest
+from streaming import StreamSampler, describe, gather_positions, rows_read
 from tokenizer import Tokenizer
-from translator import Translation, Translator
+from translator import Translator
+from validator import Validator
 
 DESCRIPTION = """Train a translator and leave it in a model folder.
 
@@ -47,47 +46,8 @@ examples:
   python train.py --resume runs/letters-en-de
   python train.py --init-from runs/letters-en-de --dataset reports --src en --tgt de
 """
-# Settings that a resumed run may change; everything else has already shaped the weights or the data.
-CHANGEABLE = {
-    "--dataset",  # where the same rows lie
-    "--max-minutes", "--max-steps", "--patience", "--keep-checkpoints", "--log-every", "--validate-every",
-}  # fmt: skip
-# Settings of model and source that a run started from another's weights may change: they shape no weight.
-FREE = {"--dropout", "--font-size-range", "--varied-share"}
-VALIDATION_ROWS = 1_000
-# In the model folder of a run that torchrun began: which of its launches that was.
-LAUNCH = Path("checkpoints", "launch")
 # Rows whose patches say what patches look like.
 FITTED_ROWS = 4_000
-# Rows from which likely translations of each subword are learned.
-SHORTLIST_ROWS = 50_000
-NUM_SAMPLES = 5
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """Run: where it happens."""
-
-    out: Path | None = None
-    """Model folder to make; runs/<dataset>-<src>-<tgt> by default, with the kind of source if it is not text."""
-    resume: Path | None = None
-    """Model folder whose training goes on."""
-    threads: int | None = None
-    """CPU threads; all cores by default."""
-    device: str = "auto"
-    """auto, cpu, cuda, cuda:1, mps …"""
-    rank_timeout: float = 30.0
-    """Minutes that one of several processes waits for the others before it ends with a message."""
-    shard: bool = False
-    """Split weights, gradients and optimizer state among the processes, for models whose training does not fit
-    into one device."""
-
-
-@dataclass(frozen=True)
-class TrainCommand(Config):
-    """All flags of train.py."""
-
-    run: RunConfig = field(default_factory=RunConfig)
 
 
 def learning_rate(step: int, progress: float, config: TrainConfig) -> float:
@@ -105,45 +65,6 @@ def progress_of(step: int, elapsed_s: float, config: TrainConfig) -> float:
     return min(1.0, max(by_steps, by_time))
 
 
-class Interrupted(BaseException):
-    """A signal arrived during work that can be thrown away."""
-
-
-class StopRequest:
-    """While it is entered, Ctrl-C or SIGTERM asks the loop to save and stop; a second one stops at once."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-        self.is_interruptible = False
-
-    def __enter__(self) -> "StopRequest":
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        self.before = [(number, signal.signal(number, self._remember)) for number in numbers]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.before:
-            signal.signal(number, handler)
-
-    def _remember(self, number: int, frame: FrameType | None) -> None:
-        self.signal = number
-        for each, _ in self.before:  # the next one ends the process, whatever it is waiting for
-            signal.signal(each, signal.SIG_DFL)
-        if self.is_interruptible:
-            raise Interrupted
-
-    @contextlib.contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Inside, a signal raises Interrupted, and one that came before does so at the beginning."""
-        if self.signal is not None:
-            raise Interrupted
-        self.is_interruptible = True
-        try:
-            yield
-        finally:
-            self.is_interruptible = False
-
-
 def batches_from(
     sampler: BatchSampler | StreamSampler, state: TrainState, accumulate: int
 ) -> Iterator[list[Batch]]:
@@ -157,77 +78,6 @@ def batches_from(
             state.batch += step.num_batches
             yield step.batches
         state.epoch, state.batch = state.epoch + 1, 0
-
-
-class Validator:
-    """Scores the averaged weights on decoded text and keeps the best ones.
-
-    Args:
-        rows: columns src and tgt; of more than 1,000, 1,000 at even distances are used.
-    """
-
-    def __init__(
-        self,
-        learner: Learner,
-        tokenizer: Tokenizer,
-        source: Input,
-        config: Config,
-        rows: Dataset,
-        workers: int,
-    ) -> None:
-        num = min(len(rows), VALIDATION_ROWS)
-        chosen = rows.select([i * len(rows) // num for i in range(num)])[:]
-        self.sources, self.references = list(chosen["src"]), list(chosen["tgt"])
-        has_words = (s for s in self.sources if not isinstance(s, str) or any(map(str.isalpha, s)))
-        self.pictured = next(has_words, "1")
-        self.learner, self.tgt, self.names = learner, config.data.tgt, config.data.dataset
-        self.translator = Translator(
-            learner.averaged,
-            tokenizer,
-            src_lang=config.data.src,
-            max_length=config.data.max_length,
-            split_sentences=False,
-            workers=workers,
-            source=source,
-        )
-
-    def __call__(self, state: TrainState, reporter: Reporter | None, path: Path, stop: StopRequest) -> None:
-        """Translate, score, log; on a better score note it in `state` and write model.safetensors.
-
-        The ranks translate a share of the rows each, and each has the score of all of them.
-
-        Raises:
-            Interrupted: a signal came to one of the ranks; nothing has changed on any.
-        """
-        self.learner.gather()
-        translations = []
-        for translation in distributed.shared(lambda rows: self._translate(rows, stop), self.sources):
-            if translation is None:
-                raise Interrupted
-            translations.append(translation)
-        bleu, chrf = quick_score([t.text for t in translations], self.references, tgt=self.tgt)
-        state.needs_validation = False
-        if bleu > state.best_score:
-            state.best_score, state.best_step, state.bad_validations = bleu, state.step, 0
-            if reporter is not None:
-                checkpoint.save_weights(path, self.learner.averaged, state.step)
-        else:
-            state.bad_validations += 1
-        if reporter is None:
-            return
-        picture = self.translator.attention(self.pictured)
-        values = {"bleu": bleu, "chrf": chrf}
-        reporter.log_validation(state, values, translations[:NUM_SAMPLES], picture)
-        if state.corpus_tokens:
-            reporter.say(f"target tokens so far: {tokens_given(self.names, state)}")
-
-    def _translate(self, sources: list[Source], stop: StopRequest) -> Sequence[Translation | None]:
-        """This rank's share; Nones when a signal breaks it off, which the other ranks have to hear of."""
-        try:
-            with stop.interruptible():
-                return self.translator.translate(sources, decode=DecodeConfig(beam=1))
-        except Interrupted:
-            return [None] * len(sources)
 
 
 def train(
@@ -356,13 +206,6 @@ def _is_over(state: TrainState, config: TrainConfig) -> bool:
     return is_stuck or progress_of(state.step, state.elapsed_s, config) >= 1
 
 
-def tokens_given(names: Sequence[str], state: TrainState) -> str:
-    """How many target tokens each of several corpora gave so far."""
-    given = zip(names, state.corpus_tokens, strict=True)
-    total = max(1, sum(state.corpus_tokens))
-    return ", ".join(f"{name} {count:,} ({count / total:.1%})" for name, count in given)
-
-
 def _check_finite(learner: Learner, path: Path) -> None:
     step = int(learner.first_bad)
     if step:
@@ -373,153 +216,6 @@ def _check_finite(learner: Learner, path: Path) -> None:
 def _last_good(path: Path) -> str:
     good = checkpoint.checkpoints(path)
     return f"last good checkpoint: {good[-1]}" if good else "no checkpoint yet"
-
-
-def _placed(cmd: TrainCommand, args: list[str] | None) -> tuple[TrainCommand, Path]:
-    """The command with all that --init-from fixes, and the model folder of the run.
-
-    It goes on with a run of that folder if torchrun started the ranks again and an earlier start of them began it.
-    """
-    if cmd.run.resume is not None:
-        if cmd.run.out is not None:
-            raise ValueError(f"--resume goes on in its own folder, {cmd.run.resume}; leave --out out")
-        return cmd, cmd.run.resume
-    if cmd.train.init_from is not None:
-        cmd = _with_architecture(cmd, Path(cmd.train.init_from), args)
-    else:
-        check_source(cmd)
-    name = "+".join(map(_short_name, cmd.data.dataset))
-    kind = "" if cmd.data.source == "text" else f"-{cmd.data.source}"
-    out = cmd.run.out or Path("runs") / f"{name}-{cmd.data.src}-{cmd.data.tgt}{kind}"
-    if distributed.from_first(_is_restart(out)):  # the launch may have another name on another machine
-        print(f"started again by torchrun: going on with {out}")
-        cmd = replace(cmd, run=replace(cmd.run, resume=out))
-    return cmd, out
-
-
-def _is_restart(out: Path) -> bool:
-    mark = out / LAUNCH
-    is_begun = distributed.num_restarts() > 0 and mark.is_file() and (out / "config.json").exists()
-    return is_begun and mark.read_text(encoding="utf-8") == distributed.launch()
-
-
-def prepare_run(
-    cmd: TrainCommand, path: Path, args: list[str] | None, workers: int
-) -> tuple[TrainCommand, Splits]:
-    """Read the corpus and fill the settings that were not given, by recipe or from the run to go on with."""
-    if cmd.run.resume is not None:
-        return _prepare_resume(path, args)
-    _refuse_taken(path)
-    if cmd.source.font is not None and cmd.train.init_from is None:
-        read_font(Path(cmd.source.font))  # before the corpus is read rather than after
-    splits = read_splits(cmd.data)
-    has_accelerator = runtime.device(cmd.run.device).type != "cpu"
-    chosen, reason = recipe(cmd, splits.num_pairs, workers, has_accelerator)
-    print(f"recipe: {reason}")
-    if cmd.train.init_from is not None:
-        train = replace(chosen.train, init_from=cmd.train.init_from)
-        chosen = replace(chosen, model=cmd.model, train=train)
-        sides = checkpoint.read_config(Path(cmd.train.init_from))[0].data
-        print(
-            f"weights, tokenizer and architecture: from {cmd.train.init_from} ({sides.src} → {sides.tgt});"
-            f" this run learns {cmd.data.src} → {cmd.data.tgt}"
-        )
-    final = parse_args(TrainCommand, args=args, default=_command(chosen))
-    for flag, preset, given in _differences(chosen, final):
-        print(f"overridden: {flag} {given}" + ("" if preset is None else f" instead of {preset}"))
-    return final, splits
-
-
-def _refuse_taken(out: Path) -> None:
-    """See that a new run may begin in a folder."""
-    if (out / "config.json").exists():
-        if (out / checkpoint.CARD).exists():
-            raise ValueError(
-                f"{out} holds a finished run; translate with it, or choose another folder: --out DIR"
-            )
-        advice = f"go on with it: --resume {out}, or choose another folder: --out DIR"
-        raise ValueError(f"{out} holds an unfinished run; {advice}")
-    if (out / runtime.LOCK).exists():  # of a run that was killed before it began, or that holds it just now
-        return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(f"{out} is there already and is not empty; choose another folder: --out DIR")
-
-
-def _with_architecture(cmd: TrainCommand, path: Path, args: list[str] | None) -> TrainCommand:
-    """The command with all that the weights in `path` fix: the model, and how it reads its source."""
-    start, _ = checkpoint.read_config(path)
-    data = replace(DataConfig(), source=start.data.source)
-    if start.model.positions == "learned":
-        data = replace(data, max_length=start.data.max_length)
-    default = TrainCommand(data, start.model, TrainConfig(), start.source)
-    final = parse_args(TrainCommand, args=args, default=default)
-    free = FREE | {f"--{f.name.replace('_', '-')}" for f in fields(DataConfig)} - {"--source"}
-    if start.model.positions == "learned":
-        free -= {"--max-length"}
-    for flag, was, now in _differences(default, final, ("data", "model", "source")):
-        if flag not in free:
-            raise ValueError(f"the model in {path} has {flag} {was}, not {now}; leave the flag out")
-    return final
-
-
-def _short_name(dataset: str) -> str:
-    path = Path(dataset.removeprefix("builtin:"))
-    return (path.resolve() if path.exists() else path).name.split(".")[0]
-
-
-def _prepare_resume(path: Path, args: list[str] | None) -> tuple[TrainCommand, Splits]:
-    saved, fingerprint = checkpoint.read_config(path)
-    final = parse_args(TrainCommand, args=args, default=_command(saved))
-    for flag, was, now in _differences(saved, final):
-        if flag not in CHANGEABLE:
-            advice = "leave the flag out or start a new run"
-            raise ValueError(
-                f"a resumed run cannot change {flag} from {_shown(was)} to {_shown(now)}; {advice}"
-            )
-        print(f"changed on resume: {flag} from {_shown(was)} to {_shown(now)}")
-    splits = read_splits(final.data)
-    if splits.fingerprint != fingerprint:
-        advice = "restore it or start a new run"
-        raise ValueError(f"{final.data.name} is not the data that {path} learned from; {advice}")
-    return final, splits
-
-
-def _shown(value: object) -> str:
-    """A setting as it is typed."""
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _command(config: Config) -> TrainCommand:
-    return TrainCommand(config.data, config.model, config.train, config.source)
-
-
-def _differences(
-    before: Config, after: Config, groups: tuple[str, ...] = ("data", "model", "train", "source")
-) -> Iterator[tuple[str, object, object]]:
-    """Flags whose values differ, with both values."""
-    for group in groups:
-        old, new = getattr(before, group), getattr(after, group)
-        for name in (f.name for f in fields(old) if getattr(old, f.name) != getattr(new, f.name)):
-            yield f"--{name.replace('_', '-')}", getattr(old, name), getattr(new, name)
-
-
-def make_sampler(
-    splits: Splits, tokenizer: Tokenizer, source: Input, config: Config
-) -> BatchSampler | StreamSampler:
-    """Micro-batches of the training rows, with BPE-dropout if it is asked for."""
-    cfg, max_length = config.train, config.data.max_length
-    assert cfg.accumulate is not None
-    cut = TextInput(tokenizer, cfg.bpe_dropout, max_length).resegment
-    resegment = cut if cfg.bpe_dropout else None
-    batch_tokens = cfg.batch_tokens // cfg.accumulate
-    if config.data.streaming:
-        rows_of_block = max(1, config.data.buffer // cfg.accumulate)
-        settings = Settings(
-            splits, tokenizer, source, resegment, max_length, rows_of_block, batch_tokens, cfg.seed
-        )
-        return StreamSampler(settings, cfg.accumulate, distributed.rank(), distributed.world_size())
-    rows = encode_split(splits["train"], tokenizer, max_length, splits.report, source=source)
-    return BatchSampler(rows, batch_tokens, cfg.seed, source, resegment, splits.mixture)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -542,19 +238,19 @@ def run(
     Args:
         held: takes the lock of the model folder, which rank 0 holds for all.
     """
-    cmd, path = _placed(cmd, args)
+    cmd, path = placed(cmd, args)
     is_resumed = cmd.run.resume is not None
     if is_resumed:
-        checkpoint.read_config(path)  # there is a run, and no link in it leads elsewhere
+        model_folder.read_config(path)  # there is a run, and no link in it leads elsewhere
         if distributed.is_first():
             held.enter_context(runtime.locked(path))
     with distributed.first_on_machine_first():
         cmd, splits = prepare_run(cmd, path, args, workers * distributed.world_size())
-    config = _final_config(cmd, workers, device)
+    config = final_config(cmd, workers, device)
     distributed.require_same("settings", repr(config))
     torch.manual_seed(config.train.seed)
     init_from = None if config.train.init_from is None else Path(config.train.init_from)
-    tokenizer, source = _make_sides(config, splits["train"], path if is_resumed else init_from)
+    tokenizer, source = make_sides(config, splits["train"], path if is_resumed else init_from)
     with distributed.first_on_machine_first():
         sampler = make_sampler(splits, tokenizer, source, config)
     print(*(describe(splits, config.data) if config.data.streaming else ()), splits.report, sep="\n")
@@ -564,11 +260,11 @@ def run(
     distributed.require_same("training data", f"{splits.fingerprint} {tokenizer.digest} {source.digest}")
     if distributed.is_first() and not is_resumed:
         held.enter_context(runtime.locked(path))
-        _refuse_taken(path)  # again: another run may have come and gone
+        refuse_taken(path)  # again: another run may have come and gone
     if distributed.is_first():
         checkpoint.clear_leftovers(path)
     distributed.barrier()
-    model = checkpoint.build(config, tokenizer.vocab_size, source)
+    model = model_folder.build(config, tokenizer.vocab_size, source)
     learner, state = _make_learner(model, config.train, source, sampler, path, device, workers, cmd.run.shard)
     validate = Validator(learner, tokenizer, source, config, splits["validation"], workers)
     _begin(path, config, tokenizer, source, splits, is_resumed)
@@ -593,20 +289,6 @@ def run(
     _say_done(path, config, state, splits["validation"][0]["src"])
 
 
-def _final_config(cmd: TrainCommand, workers: int, device: torch.device) -> Config:
-    """The settings of a run, with the micro-batches of a step, all ranks together: at least one for each."""
-    ranks, given = distributed.world_size(), cmd.train.accumulate
-    if cmd.train.patience is None and cmd.train.max_minutes is None and cmd.train.max_steps is None:
-        raise ValueError("--patience None never ends without --max-minutes or --max-steps; give one of them")
-    if given is not None and given < ranks:
-        advice = f"start at most {given}, or a new run with a larger --accumulate"
-        raise ValueError(
-            f"--accumulate {given}: so few micro-batches a step are too few for {ranks} ranks; {advice}"
-        )
-    accumulate = given or max(ranks, num_micro_batches(cmd, workers * ranks, device.type != "cpu"))
-    return Config(cmd.data, cmd.model, replace(cmd.train, accumulate=accumulate), cmd.source)
-
-
 def _steps(sampler: BatchSampler | StreamSampler, config: TrainConfig) -> str:
     assert config.accumulate is not None
     num_steps = -(-sampler.num_batches(0) // config.accumulate)
@@ -621,9 +303,9 @@ def _begin(
         if (launch := distributed.launch()) is not None:
             runtime.write_atomic(path / LAUNCH, launch)
         if config.data.source == "text" and not is_resumed:
-            _learn_shortlist(splits["train"], tokenizer, config.data.max_length).save(path)
-        checkpoint.create(path, config, tokenizer, source, splits.fingerprint)
-        (path / checkpoint.CARD).unlink(missing_ok=True)  # a finished run that goes on is unfinished
+            learn_shortlist(splits["train"], tokenizer, config.data.max_length).save(path)
+        model_folder.create(path, config, tokenizer, source, splits.fingerprint)
+        (path / model_folder.CARD).unlink(missing_ok=True)  # a finished run that goes on is unfinished
     distributed.barrier()
     if not (path / "config.json").is_file():
         raise ValueError(
@@ -637,39 +319,6 @@ def _say_done(path: Path, config: Config, state: TrainState, first: Source) -> N
     example = shlex.quote(first) if isinstance(first, str) else USES[config.data.source][-1]
     print(f"done; the model is in {path}")
     print(f"translate: python translate.py --model {shlex.quote(str(path))} {example}")
-
-
-def _make_sides(config: Config, rows: Dataset, path: Path | None) -> tuple[Tokenizer, Input]:
-    """Tokenizer and source side: from the training rows, or from the folder of the run that goes on."""
-    if path is not None:
-        tokenizer = Tokenizer.load(path / "tokenizer.json")
-        return tokenizer, checkpoint.read_source(config, tokenizer, path)
-    # A source that is no token ids needs no vocabulary.
-    sides = ("src", "tgt") if config.data.source == "text" else ("tgt",)
-    tokenizer = Tokenizer.train(texts(rows, sides), config.model.vocab_size)
-    source = checkpoint.make_source(config, tokenizer, (row["src"] for row in rows))
-    if config.data.source == "image" and isinstance(rows[0]["src"], str):
-        _warn_of_missing_characters(rows, source)
-    return tokenizer, source
-
-
-def _learn_shortlist(rows: Dataset, tokenizer: Tokenizer, max_length: int) -> Shortlist:
-    num = min(len(rows), SHORTLIST_ROWS)
-    chosen = rows.select([i * len(rows) // num for i in range(num)])[:]
-    src, tgt = (tokenizer.encode_batch(chosen[side]) for side in ("src", "tgt"))
-    # Longer rows are not learned from either, and a pair has as many links as the product of its lengths.
-    pairs = [pair for pair in zip(src, tgt, strict=True) if max(map(len, pair)) < max_length]
-    return Shortlist.learn(pairs, tokenizer.vocab_size)
-
-
-def _warn_of_missing_characters(rows: Dataset, source: Input) -> None:
-    """Name the characters of sentences to draw that the font lacks: the model would learn their empty boxes."""
-    characters: set[str] = set()
-    for text in texts(rows, ("src",)):
-        characters.update(text)
-    # With spaces between them, none is composed with the one before.
-    for doubt in source.doubts(" ".join(sorted(characters))):
-        print(f"warning: {doubt}; train with another font: --font FILE")
 
 
 def _make_learner(
@@ -691,8 +340,8 @@ def _make_learner(
     if is_new:
         _refuse_lost_checkpoints(path)
     if is_new and config.init_from is not None:
-        start = checkpoint.load(Path(config.init_from), torch.device("cpu"))
-        checkpoint.copy_weights(model, checkpoint.weights(start.model), start.path)
+        start = model_folder.load(Path(config.init_from), torch.device("cpu"))
+        tensor_files.copy_into(model, tensor_files.of_model(start.model), start.path)
     elif is_new and isinstance(model.src_embed, StripEmbedding) and isinstance(sampler, BatchSampler):
         rng, values = np.random.default_rng(config.seed), sampler.sources(FITTED_ROWS)
         model.src_embed.fit(source.pad(values[i : i + 64], rng) for i in range(0, len(values), 64))
@@ -705,10 +354,10 @@ def _make_learner(
             _save(learner, state, path, config.keep_checkpoints)
         return learner, state
     state = _restore(learner, path, config.keep_checkpoints)
-    if _is_over(state, config) and (path / checkpoint.CARD).exists():
+    if _is_over(state, config) and (path / model_folder.CARD).exists():
         advice = "raise --max-steps, --max-minutes or --patience to train longer"
         raise ValueError(f"{path} is finished, after {state.step:,} steps; {advice}")
-    if _is_over(state, config) and not (path / checkpoint.WEIGHTS).is_file():
+    if _is_over(state, config) and not (path / model_folder.WEIGHTS).is_file():
         state.needs_validation = True  # fewer steps are asked for than there are: these become the model
     return learner, state
 
@@ -718,7 +367,7 @@ def _refuse_lost_checkpoints(path: Path) -> None:
     metrics = path / "metrics.jsonl"
     told = metrics.read_text(encoding="utf-8", errors="replace") if metrics.is_file() else ""
     # A kill right after the first validation leaves no checkpoint, but weights that come again just so.
-    if (path / checkpoint.CARD).exists() or told.count('"kind": "validation"') > 1:
+    if (path / model_folder.CARD).exists() or told.count('"kind": "validation"') > 1:
         advice = f"restore {path / 'checkpoints'}, or start a new run from its weights: --init-from {path} --out DIR"
         raise ValueError(f"{path} has a model, but no checkpoint that training could go on from; {advice}")
 

@@ -17,8 +17,8 @@ from typing import cast
 import torch
 import tyro
 
-import checkpoint
 import distributed
+import model_folder
 import runtime
 from command_line import parse_args
 from config import DecodeConfig
@@ -126,8 +126,8 @@ def run(config: TranslateConfig) -> None:
         given = list(read_lines(config.input))
     else:
         given = _arguments(config.sentences or files, "file" if files else "sentence")
-    path = config.model or checkpoint.newest_run()
-    data = checkpoint.read_config(path)[0].data
+    path = config.model or model_folder.newest_run()
+    data = model_folder.read_config(path)[0].data
     _check_kind(config, path, data.source)
     if config.model is None and distributed.is_first():
         print(f"model: {path} ({data.src} → {data.tgt})", file=sys.stderr)

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import checkpoint
+import model_folder
 import runtime
 from config import DecodeConfig
 from dataset import causal_mask
@@ -142,7 +142,7 @@ class Translator:
         Raises:
             FileNotFoundError, ValueError: nothing there, or not a model folder.
         """
-        loaded = checkpoint.load(Path(path), runtime.device(device))
+        loaded = model_folder.load(Path(path), runtime.device(device))
         translator = cls(
             loaded.model,
             loaded.tokenizer,

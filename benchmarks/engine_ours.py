@@ -9,17 +9,18 @@ from measuring import Clock, Shape
 from pairs import MAX_LENGTH
 from peers import RECIPE, SRC, TGT, Architecture, Pair
 
-import checkpoint
 import corpus
+import model_folder
 import runtime
 from checkpoint import TrainState
 from config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from dataset import Batch
 from inputs import TextInput
 from learner import Learner
+from preparation import make_sampler
 from recipe import num_micro_batches
 from tokenizer import MIN_VOCAB_SIZE, Tokenizer
-from train import batches_from, learning_rate, make_sampler
+from train import batches_from, learning_rate
 from translator import Translator
 
 
@@ -63,7 +64,7 @@ def train(
 def new_learner(config: Config, vocab_size: int, text: TextInput, workers: int) -> Learner:
     """A model with fresh weights and all that it learns with."""
     torch.manual_seed(RECIPE.seed)
-    return Learner(checkpoint.build(config, vocab_size, text), config.train, torch.device("cpu"), workers)
+    return Learner(model_folder.build(config, vocab_size, text), config.train, torch.device("cpu"), workers)
 
 
 def learn_rows(rows: Sequence[Pair], architecture: Architecture, threads: int, steps: int) -> None:

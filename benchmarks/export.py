@@ -23,7 +23,6 @@ import tyro
 from peers import BOS_ID, EOS_ID, PAD_ID, POSITIONS
 from torch import Tensor, nn
 
-from checkpoint import LoadedModel, load, save_weights
 from command_line import parse_args
 from config import ModelConfig
 from model import (
@@ -37,6 +36,7 @@ from model import (
     Transformer,
     sinusoidal_positional_encoding,
 )
+from model_folder import LoadedModel, load, save_weights
 
 if TYPE_CHECKING:
     from ctranslate2.specs import attention_spec, common_spec, transformer_spec

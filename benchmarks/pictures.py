@@ -14,8 +14,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import checkpoint
 import corpus
+import model_folder
 import render
 import runtime
 from command_line import parse_args
@@ -64,7 +64,7 @@ def picture(text: str, look: Look, font: ImageFont.FreeTypeFont) -> bytes:
 def main() -> None:
     """Print the table."""
     options = parse_args(PicturesConfig, description=f"{__doc__}")
-    config, _ = checkpoint.read_config(options.model)
+    config, _ = model_folder.read_config(options.model)
     if config.data.source != "image":
         raise ValueError(f"{options.model} reads {config.data.source}; name a model of --source image")
     workers = runtime.start(None)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import checkpoint
 import corpus
+import model_folder
 import runtime
 from command_line import parse_args
 from config import DecodeConfig
@@ -173,7 +173,7 @@ def read_sentences(options: RobustnessConfig) -> tuple[list[str], list[str], str
     Raises:
         FileNotFoundError, ValueError: no such model or split, or models of two corpora.
     """
-    data, other = (checkpoint.read_config(path)[0].data for path in (options.text, options.image))
+    data, other = (model_folder.read_config(path)[0].data for path in (options.text, options.image))
     of_text, of_image = (
         f"{d.dataset}{f' ({d.dataset_config})' if d.dataset_config else ''}, {d.src} to {d.tgt}, --data-seed"
         f" {d.data_seed}"

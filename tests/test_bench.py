@@ -29,7 +29,7 @@ from measuring import Clock, Shape
 from pairs import PairsConfig, prepare, read_ids
 from peers import BOS_ID, PAD_ID, RECIPE, Architecture, Subwords, longest
 
-import checkpoint
+import model_folder
 from config import Config, DataConfig, ModelConfig
 from dataset import causal_mask
 from inputs import TextInput
@@ -42,27 +42,27 @@ SHAPE = Shape(rows=1, src_length=2, tgt_length=3, projected=3, num_tokens=3)
 SENTENCES = ["Where is the dog?", "I see two old houses near the station.", "dogs", "Naïve café – 42!"]
 
 
-def model_folder(path, norm="post", **settings):
+def make_model_folder(path, norm="post", **settings):
     """A model with random weights that speaks: fresh ones all but repeat one token."""
     tokenizer = Tokenizer.train(["Where is the station? I see two dogs near the old house, really."] * 2, 340)
     model = ModelConfig(
         d_model=16, num_layers=2, num_decoder_layers=3, num_heads=2, d_ff=32, norm=norm, **settings
     )
     config = Config(DataConfig(max_length=64, src="en", tgt="de"), model)
-    checkpoint.create(path, config, tokenizer, TextInput(tokenizer), "none")
+    model_folder.create(path, config, tokenizer, TextInput(tokenizer), "none")
     torch.manual_seed(0)
-    weights = checkpoint.build(config, tokenizer.vocab_size, TextInput(tokenizer))
-    for parameter in weights.parameters():
+    model = model_folder.build(config, tokenizer.vocab_size, TextInput(tokenizer))
+    for parameter in model.parameters():
         parameter.data = 1.5 * parameter.data + 0.1 * torch.randn_like(parameter)
-    weights.projection_layer.proj.bias.data[[PAD_ID, BOS_ID]] = -100.0  # which only our search bans
-    checkpoint.save_weights(path, weights)
+    model.projection_layer.proj.bias.data[[PAD_ID, BOS_ID]] = -100.0  # which only our search bans
+    model_folder.save_weights(path, model)
     return path
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     root = tmp_path_factory.mktemp("models")
-    return {norm: model_folder(root / norm, norm) for norm in ("pre", "post")}
+    return {norm: make_model_folder(root / norm, norm) for norm in ("pre", "post")}
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def test_our_engine_translates_as_users_have_it_and_a_batch_of_1_is_a_call_a_sen
 
 
 def test_a_model_without_an_end_writes_as_many_tokens_as_its_source_allows(models, tmp_path):
-    export.to_endless(checkpoint.load(models["post"], torch.device("cpu")), tmp_path / "endless")
+    export.to_endless(model_folder.load(models["post"], torch.device("cpu")), tmp_path / "endless")
     engine = Ours(tmp_path / "endless", 1, keeps_ids=True)
     engine.translate(SENTENCES, 4, 1)
     sources = Subwords(models["post"]).encode(SENTENCES)
@@ -240,7 +240,7 @@ def test_ctranslate2_decodes_our_models_token_by_token(models, norm, tmp_path):
     pytest.importorskip("ctranslate2", reason="a peer of the benchmark, not installed")
     from engine_ctranslate2 import CTranslate2
 
-    export.to_ctranslate2(checkpoint.load(models[norm], torch.device("cpu")), tmp_path / "out")
+    export.to_ctranslate2(model_folder.load(models[norm], torch.device("cpu")), tmp_path / "out")
     shutil.copy(models[norm] / "tokenizer.json", tmp_path / "out")
     assert_same(Ours(models[norm], 1, keeps_ids=True), CTranslate2(tmp_path / "out", 1, "inter"))
 
@@ -249,7 +249,7 @@ def test_marian_decodes_our_model_token_by_token_after_its_folder_is_read(models
     pytest.importorskip("transformers", reason="a peer of the benchmark, not installed")
     from engine_huggingface import HuggingFace
 
-    loaded = checkpoint.load(models["post"], torch.device("cpu"))
+    loaded = model_folder.load(models["post"], torch.device("cpu"))
     export.to_marian(loaded).save_pretrained(tmp_path)
     shutil.copy(models["post"] / "tokenizer.json", tmp_path)
     theirs = HuggingFace.load(tmp_path, 1)
@@ -279,7 +279,7 @@ def test_batches_for_hugging_face_hold_every_pair_once_within_the_tokens():
 
 
 def test_a_pre_norm_model_cannot_become_a_marian_model(models):
-    loaded = checkpoint.load(models["pre"], torch.device("cpu"))
+    loaded = model_folder.load(models["pre"], torch.device("cpu"))
     pytest.importorskip("transformers", reason="a peer of the benchmark, not installed")
     with pytest.raises(ValueError, match="post-norm, .* is not; train one with --norm post"):
         export.to_marian(loaded)
@@ -287,7 +287,7 @@ def test_a_pre_norm_model_cannot_become_a_marian_model(models):
 
 def test_learned_positions_are_refused(tmp_path):
     pytest.importorskip("ctranslate2", reason="a peer of the benchmark, not installed")
-    loaded = checkpoint.load(model_folder(tmp_path / "learned", positions="learned"), torch.device("cpu"))
+    loaded = model_folder.load(model_folder(tmp_path / "learned", positions="learned"), torch.device("cpu"))
     with pytest.raises(ValueError, match="learned positions; train one with --positions sinusoidal"):
         export.to_ctranslate2(loaded, tmp_path / "out")
 

@@ -15,6 +15,9 @@ import safetensors.torch
 import torch
 
 import checkpoint
+import model_folder
+import strict_json
+import tensor_files
 from checkpoint import TrainState
 from config import Config, DataConfig, ModelConfig, SourceConfig
 from inputs import TextInput
@@ -30,9 +33,9 @@ CONFIG = Config(
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "model"
     tokenizer = Tokenizer.train(["a small text", "another small text"], 270)
-    checkpoint.create(path, CONFIG, tokenizer, TextInput(tokenizer), "abc")
+    model_folder.create(path, CONFIG, tokenizer, TextInput(tokenizer), "abc")
     torch.manual_seed(0)
-    checkpoint.save_weights(path, checkpoint.build(CONFIG, tokenizer.vocab_size, TextInput(tokenizer)))
+    model_folder.save_weights(path, model_folder.build(CONFIG, tokenizer.vocab_size, TextInput(tokenizer)))
     return path
 
 
@@ -45,7 +48,7 @@ def damaged(folder, tmp_path):
 def rewrite(folder, record):
     """Write a changed config.json as one that was meant so."""
     record.pop("checksum", None)
-    sealed = {**record, "checksum": checkpoint._seal(record)}
+    sealed = {**record, "checksum": strict_json.checksum(record)}
     (folder / "config.json").write_text(json.dumps(sealed))
 
 
@@ -55,12 +58,12 @@ def test_a_configuration_changed_by_hand_is_refused(damaged):
     with pytest.raises(
         ValueError, match=r"config\.json is not as it was written, its checksum differs; restore it"
     ):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_a_folder_loads_elsewhere_with_equal_weights(folder, tmp_path):
-    here = checkpoint.load(folder, CPU)
-    there = checkpoint.load(shutil.copytree(folder, tmp_path / "moved"), CPU)
+    here = model_folder.load(folder, CPU)
+    there = model_folder.load(shutil.copytree(folder, tmp_path / "moved"), CPU)
     assert there.config == CONFIG
     pairs = zip(here.model.parameters(), there.model.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
@@ -68,14 +71,14 @@ def test_a_folder_loads_elsewhere_with_equal_weights(folder, tmp_path):
 
 
 def test_a_loaded_model_has_one_matrix_for_all_embeddings(folder):
-    model = checkpoint.load(folder, torch.device("cpu")).model
+    model = model_folder.load(folder, torch.device("cpu")).model
     assert model.projection_layer.proj.weight is model.tgt_embed.embedding.weight
     assert model.src_embed.embedding.weight is model.tgt_embed.embedding.weight
 
 
 def test_nothing_is_drawn_at_random_to_load_a_model(folder):
     before = torch.get_rng_state()
-    checkpoint.load(folder, torch.device("cpu"))
+    model_folder.load(folder, torch.device("cpu"))
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -108,22 +111,22 @@ def test_a_missing_folder_names_the_command_that_makes_it(tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"no model in .*absent; train one first: python train\.py --out"
     ):
-        checkpoint.load(tmp_path / "absent", CPU)
+        model_folder.load(tmp_path / "absent", CPU)
 
 
 def test_a_foreign_folder_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="is not a model folder: it has no config.json"):
-        checkpoint.load(tmp_path, CPU)
+        model_folder.load(tmp_path, CPU)
     (tmp_path / "config.json").write_text('{"architectures": ["MarianMTModel"]}')
     with pytest.raises(ValueError, match="has no format_version"):
-        checkpoint.load(tmp_path, CPU)
+        model_folder.load(tmp_path, CPU)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\xff", "null", "[1]"])
 def test_a_config_that_is_not_json_is_refused(damaged, text):
     (damaged / "config.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match=r"config\.json"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_a_newer_format_asks_for_an_update(damaged):
@@ -131,7 +134,7 @@ def test_a_newer_format_asks_for_an_update(damaged):
     record["format_version"] = 6
     rewrite(damaged, record)
     with pytest.raises(ValueError, match="has format 6, newer than 5, .*update"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_a_size_that_the_weights_do_not_have_is_refused_before_it_is_built(damaged):
@@ -139,7 +142,7 @@ def test_a_size_that_the_weights_do_not_have_is_refused_before_it_is_built(damag
     record["config"]["model"]["d_model"] = 2**40
     rewrite(damaged, record)
     with pytest.raises(ValueError, match=r"weight \(\d+, 16\), expected \(\d+, 1099511627776\)"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 @pytest.mark.parametrize("setting", ["d_ff", "num_layers", "num_decoder_layers"])
@@ -148,7 +151,7 @@ def test_other_absurd_sizes_are_refused_before_they_are_built(damaged, setting):
     record["config"]["model"][setting] = 2**40
     rewrite(damaged, record)
     with pytest.raises(ValueError, match="does not fit its config.json"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_weights_of_another_model_are_refused(damaged):
@@ -156,14 +159,14 @@ def test_weights_of_another_model_are_refused(damaged):
     tensors["decoder.extra"] = torch.zeros(2)
     safetensors.torch.save_file(tensors, damaged / "model.safetensors")
     with pytest.raises(ValueError, match="1 tensors differ, first decoder.extra"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_a_cut_weights_file_is_refused(damaged):
     file = damaged / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(ValueError, match="is not a complete safetensors file"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_weights_that_are_not_finite_are_refused(damaged):
@@ -171,13 +174,13 @@ def test_weights_that_are_not_finite_are_refused(damaged):
     tensors["src_embed.embedding.weight"][5, 3] = float("nan")
     safetensors.torch.save_file(tensors, damaged / "model.safetensors")
     with pytest.raises(ValueError, match="holds values that are not finite"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_a_run_without_weights_yet_says_so(damaged):
     (damaged / "model.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match="has no model.safetensors yet"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_the_newest_finished_run_is_found(folder, tmp_path):
@@ -186,14 +189,14 @@ def test_the_newest_finished_run_is_found(folder, tmp_path):
         if name != "unfinished":
             (path / "README.md").write_text("card")
             os.utime(path / "README.md", (1_000 + age, 1_000 + age))
-    assert checkpoint.newest_run(tmp_path).name == "a"
+    assert model_folder.newest_run(tmp_path).name == "a"
 
 
 def test_no_run_at_all_names_the_command(tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"no finished model in .*; train one first: python train\.py"
     ):
-        checkpoint.newest_run(tmp_path)
+        model_folder.newest_run(tmp_path)
 
 
 def test_a_state_comes_back_as_it_went(tmp_path):
@@ -294,9 +297,9 @@ def a_run(path, score=9.0):
     torch.nn.init.ones_(model.bias)
     for step in (1, 2):
         state = TrainState(step=step, best_step=1, best_score=score)
-        tensors = {f"average.{n}": p * step for n, p in checkpoint.weights(model).items()}
+        tensors = {f"average.{n}": p * step for n, p in tensor_files.of_model(model).items()}
         checkpoint.save_state(path, state, tensors, keep=1)
-    checkpoint.save_weights(path, model, 1)
+    model_folder.save_weights(path, model, 1)
     return path / "model.safetensors", state
 
 
@@ -306,7 +309,7 @@ def test_the_best_weights_are_restored_from_their_checkpoint(tmp_path, damage):
     before = file.read_bytes()
     match damage:
         case "later weights":  # a kill between model.safetensors and its checkpoint
-            checkpoint.save_weights(tmp_path, torch.nn.Linear(2, 2), 3)
+            model_folder.save_weights(tmp_path, torch.nn.Linear(2, 2), 3)
         case "a flipped bit":
             flip(file, -1)
         case "no file":
@@ -342,7 +345,7 @@ def test_a_flipped_bit_in_the_weights_is_refused_and_the_way_out_named(damaged, 
         checkpoint.save_state(damaged, TrainState(step=1), {}, keep=1)
     way = f"restore it: python train.py --resume {damaged}" if has_checkpoint else "copy it anew"
     with pytest.raises(ValueError, match=rf"model\.safetensors is damaged, its checksum differs; {way}"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_another_tokenizer_is_refused_with_both_checksums(damaged):
@@ -350,41 +353,41 @@ def test_another_tokenizer_is_refused_with_both_checksums(damaged):
     with pytest.raises(
         ValueError, match=r"tokenizer\.json is not .*: its checksum is \w{32}, expected \w{32}; copy it anew"
     ):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_a_link_out_of_the_folder_is_refused(damaged, tmp_path):
     (damaged / "tokenizer.json").rename(tmp_path / "elsewhere.json")
     (damaged / "tokenizer.json").symlink_to("../elsewhere.json")
     with pytest.raises(ValueError, match=r"tokenizer\.json is a link that leads out of the model folder"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_a_link_inside_the_folder_and_one_to_the_folder_are_followed(damaged, tmp_path):
     (damaged / "tokenizer.json").rename(damaged / "real.json")
     (damaged / "tokenizer.json").symlink_to("real.json")
     (tmp_path / "short").symlink_to(damaged)
-    assert checkpoint.load(tmp_path / "short", CPU).config == CONFIG
+    assert model_folder.load(tmp_path / "short", CPU).config == CONFIG
 
 
 @pytest.mark.parametrize("length", [2**63, 2**30, 17 << 20])
 def test_an_absurd_header_is_refused_before_it_is_read(damaged, length):
     (damaged / "model.safetensors").write_bytes(length.to_bytes(8, "little") + b'{"a":')
     with pytest.raises(ValueError, match=rf"its header would have {length:,} bytes"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_weights_larger_than_the_memory_are_refused_before_they_are_read(damaged):
     os.truncate(damaged / "model.safetensors", 1 << 42)  # sparse: it takes no disk
     with pytest.raises(ValueError, match="more than the memory of this machine"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
 def test_an_absurdly_large_json_file_is_refused_before_it_is_read(damaged, name):
     os.truncate(damaged / name, 1 << 40)
     with pytest.raises(ValueError, match=rf"{name} has 1,099,511,627,776 bytes"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
 
 
 def test_layers_that_exist_by_name_alone_are_refused_before_anything_is_built(damaged, monkeypatch):
@@ -394,7 +397,7 @@ def test_layers_that_exist_by_name_alone_are_refused_before_anything_is_built(da
     record = json.loads((damaged / "config.json").read_text())
     record["config"]["model"]["num_layers"] = 2
     rewrite(damaged, record)
-    build, built = checkpoint.build, []
+    build, built = model_folder.build, []
 
     def spied(*args):
         model = build(*args)
@@ -403,7 +406,7 @@ def test_layers_that_exist_by_name_alone_are_refused_before_anything_is_built(da
 
     monkeypatch.setattr(checkpoint, "build", spied)
     with pytest.raises(ValueError, match=r"tensors differ, first encoder\.layers\.1"):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
     assert built == [{"meta"}]
 
 
@@ -411,10 +414,10 @@ def test_layers_that_exist_by_name_alone_are_refused_before_anything_is_built(da
 def test_a_pickle_in_the_place_of_any_file_is_refused_and_not_run(damaged, name):  # fault 17
     torch.save(Hostile(damaged / "owned"), damaged / name)
     with pytest.raises(ValueError, match=name.replace(".", r"\.")):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
     (damaged / name).write_bytes(pickle.dumps(Hostile(damaged / "owned")))
     with pytest.raises(ValueError, match=name.replace(".", r"\.")):
-        checkpoint.load(damaged, CPU)
+        model_folder.load(damaged, CPU)
     assert not (damaged / "owned").exists()
 
 
@@ -439,7 +442,7 @@ def test_a_folder_of_format_1_loads_as_one_of_text(damaged):
     del record["config"]["train"]["init_from"]
     rewrite(damaged, record)
     expected = replace(CONFIG, train=replace(CONFIG.train, optimizer="adamw"))
-    assert checkpoint.load(damaged, CPU).config == expected
+    assert model_folder.load(damaged, CPU).config == expected
 
 
 def test_a_folder_of_format_2_loads_as_one_that_adamw_trained(damaged):
@@ -447,19 +450,19 @@ def test_a_folder_of_format_2_loads_as_one_that_adamw_trained(damaged):
     record["format_version"] = 2
     del record["config"]["train"]["optimizer"], record["config"]["train"]["init_from"]
     rewrite(damaged, record)
-    assert checkpoint.load(damaged, CPU).config.train.optimizer == "adamw"
+    assert model_folder.load(damaged, CPU).config.train.optimizer == "adamw"
 
 
 def test_weights_of_another_front_end_than_the_config_says_are_refused_before_it_is_built(tmp_path):
     settings = SourceConfig(patch_width=8)
     config = replace(CONFIG, data=replace(CONFIG.data, source="image"), source=settings)
     tokenizer = Tokenizer.train(["a small text"], 270)
-    source = checkpoint.make_source(config, tokenizer, [])
-    checkpoint.create(tmp_path, config, tokenizer, source, "abc")
-    checkpoint.save_weights(tmp_path, checkpoint.build(config, tokenizer.vocab_size, source))
-    assert checkpoint.load(tmp_path, CPU).config == config
+    source = model_folder.make_source(config, tokenizer, [])
+    model_folder.create(tmp_path, config, tokenizer, source, "abc")
+    model_folder.save_weights(tmp_path, model_folder.build(config, tokenizer.vocab_size, source))
+    assert model_folder.load(tmp_path, CPU).config == config
     record = json.loads((tmp_path / "config.json").read_text())
     record["config"]["source"]["patch_width"] = 12
     rewrite(tmp_path, record)
     with pytest.raises(ValueError, match=r"does not fit its config.json: src_embed\.patches.* expected"):
-        checkpoint.load(tmp_path, CPU)
+        model_folder.load(tmp_path, CPU)

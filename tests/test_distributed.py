@@ -24,7 +24,9 @@ from test_train import SMALL, write_copy_corpus
 
 import checkpoint
 import distributed
+import run_settings
 import runtime
+import tensor_files
 import train
 import translate
 from config import DecodeConfig, TrainConfig
@@ -146,7 +148,7 @@ def save_learned(folder, num, optimizer, shard=False):
             tensors = distributed.gather_through(folder / "shards", tensors)
         if distributed.is_first():
             safetensors.torch.save_file(tensors, folder / "all.safetensors")
-            safetensors.torch.save_file(checkpoint.weights(mine.averaged), folder / "averaged.safetensors")
+            safetensors.torch.save_file(tensor_files.of_model(mine.averaged), folder / "averaged.safetensors")
             (folder / "losses.json").write_text(json.dumps(losses))
 
 
@@ -168,7 +170,7 @@ def test_split_weights_learn_the_same_as_whole_ones(tmp_path, optimizer):
     assert Ranks(tmp_path, save_learned, tmp_path, 2, optimizer, True).codes() == [0, 0]
     alone, _ = learn(2, optimizer)
     assert_close(weights(tmp_path / "all.safetensors"), alone.tensors())
-    assert_close(weights(tmp_path / "averaged.safetensors"), checkpoint.weights(alone.averaged))
+    assert_close(weights(tmp_path / "averaged.safetensors"), tensor_files.of_model(alone.averaged))
 
 
 def test_a_micro_batch_that_counts_for_nothing_has_no_gradients_and_no_tokens():
@@ -515,7 +517,7 @@ def test_a_restart_by_torchrun_goes_on_with_its_own_run(interrupted, tmp_path, m
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     train.main(interrupted)
     assert_close(last_state(tmp_path / "run"), last_state(alone), 0)
-    assert (tmp_path / "run" / train.LAUNCH).read_text() == "first"  # for the next restart
+    assert (tmp_path / "run" / run_settings.LAUNCH).read_text() == "first"  # for the next restart
 
 
 def train_under_another_name(flags):

@@ -10,9 +10,9 @@ import pytest
 from sacrebleu import __version__ as sacrebleu_version
 from sacrebleu.significance import PairedTest
 
-import checkpoint
 import evaluate
 import lines
+import model_folder
 import scores
 from config import Config, DataConfig, DecodeConfig, ModelConfig
 from inputs import TextInput
@@ -523,12 +523,12 @@ def test_another_source_than_the_models_is_refused(model, monkeypatch, capsys):
 
 def test_real_model_folder_is_translated_and_scored(model, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(evaluate, "Translator", Translator)
-    config, _ = checkpoint.read_config(model)
+    config, _ = model_folder.read_config(model)
     config = replace(config, model=ModelConfig(16, 1, 1, 2, 16, vocab_size=300))
     tokenizer = Tokenizer.train(["One cat.", "Un chat noir."], 300)
     source = TextInput(tokenizer)
-    checkpoint.create(model, config, tokenizer, source, "")
-    checkpoint.save_weights(model, checkpoint.build(config, tokenizer.vocab_size, source))
+    model_folder.create(model, config, tokenizer, source, "")
+    model_folder.save_weights(model, model_folder.build(config, tokenizer.vocab_size, source))
     saved = tmp_path / "out.txt"
     out, err, code = run(monkeypatch, capsys, "--model", model, "--device", "cpu", "--output", saved)
     assert code == 0, err

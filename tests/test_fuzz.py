@@ -15,8 +15,10 @@ import pytest
 import torch
 
 import checkpoint
+import model_folder
 import reporting
 import runtime
+import strict_json
 from checkpoint import TrainState
 from config import Config, DataConfig, ModelConfig, SourceConfig, TrainConfig
 from inputs import FeatureInput
@@ -43,12 +45,12 @@ def make_folder(path, kind):
     if kind == "features":
         source = FeatureInput(2, np.zeros(4, np.float32), np.ones(4, np.float32))
     else:
-        source = checkpoint.make_source(config, tokenizer, [])
-    checkpoint.create(path, config, tokenizer, source, "0")
+        source = model_folder.make_source(config, tokenizer, [])
+    model_folder.create(path, config, tokenizer, source, "0")
     learner = Learner(
-        checkpoint.build(config, tokenizer.vocab_size, source), config.train, torch.device("cpu")
+        model_folder.build(config, tokenizer.vocab_size, source), config.train, torch.device("cpu")
     )
-    checkpoint.save_weights(path, learner.averaged, 1)
+    model_folder.save_weights(path, learner.averaged, 1)
     for step in (1, 2):
         checkpoint.save_state(path, TrainState(step=step, best_step=1), learner.tensors(), keep=2)
     rows = [json.dumps({"kind": "train", "step": step, "loss": 1.5}) for step in (1, 2)]
@@ -141,12 +143,12 @@ def correct(folder, file):
             record["files"][file.name] = checkpoint._checksum(file)
         if file.name in (*record["files"], "config.json"):
             record.pop("checksum", None)
-            record["checksum"] = checkpoint._seal(record)
+            record["checksum"] = strict_json.checksum(record)
             (folder / "config.json").write_text(json.dumps(record))
         if file.name == "state.json":
             record = json.loads(file.read_text())
             record.pop("checksum", None)
-            file.write_text(json.dumps({**record, "checksum": checkpoint._seal(record)}))
+            file.write_text(json.dumps({**record, "checksum": strict_json.checksum(record)}))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
 

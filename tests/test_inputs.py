@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-import checkpoint
+import model_folder
 import render
 from config import Config, DataConfig, ModelConfig, SourceConfig
 from inputs import MAX_DEVIATIONS, FeatureInput, TextInput
@@ -233,11 +233,11 @@ def config(source, **settings):
 
 
 def test_features_load_from_their_folder_with_equal_statistics(tmp_path):
-    made = checkpoint.make_source(
+    made = model_folder.make_source(
         config("features", frame_stride=3), TOKENIZER, [npy(frames(9) * 1e-3 + 1 / 3)]
     )
     made.save(tmp_path)
-    loaded = checkpoint.read_source(config("features", frame_stride=3), TOKENIZER, tmp_path)
+    loaded = model_folder.read_source(config("features", frame_stride=3), TOKENIZER, tmp_path)
     assert np.array_equal(made.mean, loaded.mean) and np.array_equal(made.std, loaded.std)
     assert loaded.stride == 3
 
@@ -245,10 +245,10 @@ def test_features_load_from_their_folder_with_equal_statistics(tmp_path):
 def test_the_folder_keeps_the_font(tmp_path):
     given = tmp_path / "mine.ttf"
     given.write_bytes(FONT)
-    made = checkpoint.make_source(config("image", font=str(given)), TOKENIZER, [])
+    made = model_folder.make_source(config("image", font=str(given)), TOKENIZER, [])
     made.save(tmp_path / "model")
     given.unlink()
-    loaded = checkpoint.read_source(config("image", font=str(given)), TOKENIZER, tmp_path / "model")
+    loaded = model_folder.read_source(config("image", font=str(given)), TOKENIZER, tmp_path / "model")
     [row] = made.encode(["a man"])
     assert np.array_equal(made.strip(row), loaded.strip(row))
 
@@ -256,7 +256,7 @@ def test_the_folder_keeps_the_font(tmp_path):
 @pytest.mark.parametrize("source, file", [("features", "features.json"), ("image", "font.ttf")])
 def test_a_folder_without_what_its_source_needs_is_named(tmp_path, source, file):
     with pytest.raises(FileNotFoundError, match=f"has no {file}, which a model of this source needs"):
-        checkpoint.read_source(config(source), TOKENIZER, tmp_path)
+        model_folder.read_source(config(source), TOKENIZER, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -270,11 +270,11 @@ def test_a_folder_without_what_its_source_needs_is_named(tmp_path, source, file)
 def test_damaged_statistics_are_refused_in_one_line(tmp_path, record):
     (tmp_path / "features.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match=r"features\.json does not hold the statistics of features") as error:
-        checkpoint.read_source(config("features"), TOKENIZER, tmp_path)
+        model_folder.read_source(config("features"), TOKENIZER, tmp_path)
     assert "\n" not in str(error.value)
 
 
 def test_a_damaged_font_is_refused_in_one_line(tmp_path):
     (tmp_path / "font.ttf").write_bytes(FONT[:1000])
     with pytest.raises(ValueError, match=r"font\.ttf is no font"):
-        checkpoint.read_source(config("image"), TOKENIZER, tmp_path)
+        model_folder.read_source(config("image"), TOKENIZER, tmp_path)

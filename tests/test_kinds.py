@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 import checkpoint
+import model_folder
 import render
 import train
 from config import DecodeConfig
@@ -106,7 +107,7 @@ def test_noisy_vectors_are_learned_above_95_percent_through_the_commands(tmp_pat
 
 
 def test_a_sentence_and_its_picture_are_translated_alike(drawn, tmp_path):
-    loaded = checkpoint.load(drawn / "model", torch.device("cpu"))
+    loaded = model_folder.load(drawn / "model", torch.device("cpu"))
     strip = loaded.source.strip(loaded.source.encode(["two three"])[0])
     (tmp_path / "strip.png").write_bytes(render.png(strip))
     model = ["--model", drawn / "model"]

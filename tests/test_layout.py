@@ -14,8 +14,9 @@ ORDER = (
     "tokenizer", "lexicon", "phrases",
     "quantities", "clauses", "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render",
     "arrays", "readers", "cells", "origins", "corpus", "inputs", "shortlist", "pictures", "dataset", "incremental",
-    "decoding", "checkpoint", "streaming", "picture", "translator", "scores", "evaluate", "reporting",
-    "optimizer", "learner", "train", "translate",
+    "decoding", "tensor_files", "model_folder", "checkpoint", "streaming", "picture", "translator", "scores",
+    "evaluate", "reporting", "optimizer", "learner", "stopping", "validator", "run_settings", "preparation",
+    "train", "translate",
 )  # fmt: skip
 
 

@@ -24,7 +24,12 @@ from test_train import (
 )
 
 import checkpoint
+import model_folder
+import stopping
+import tensor_files
 import train
+import translator
+import validator
 from learner import Learner
 
 __all__ = ["corpus", "run"]  # fixtures
@@ -77,7 +82,7 @@ def test_a_damaged_newest_checkpoint_costs_time_and_changes_no_weight(run, monke
 
 def test_best_score_and_patience_survive_a_kill(run, monkeypatch):
     scored = iter([3.0, 5.0, 4.0, 4.5, 4.6])
-    monkeypatch.setattr(train, "quick_score", lambda *_, **__: (next(scored), 1.0))
+    monkeypatch.setattr(validator, "quick_score", lambda *_, **__: (next(scored), 1.0))
     killed(run, monkeypatch, 35, "--max-steps", 500, "--patience", 3)
     before = (Path("resumed") / "model.safetensors").read_bytes()
     path = run("--resume", "resumed", out="resumed")
@@ -89,7 +94,7 @@ def test_best_score_and_patience_survive_a_kill(run, monkeypatch):
 
 def test_sigterm_during_a_validation_saves_within_seconds_and_nothing_is_lost(run, monkeypatch):
     through = run("--max-steps", 30, out="through")
-    translate, signalled = train.Translator.translate, []
+    translate, signalled = translator.Translator.translate, []
 
     def slow(self, *args, **options):
         if not signalled and checkpoint.checkpoints(Path("resumed")):  # at step 20
@@ -99,7 +104,7 @@ def test_sigterm_during_a_validation_saves_within_seconds_and_nothing_is_lost(ru
         return translate(self, *args, **options)
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit) as end:
-        patch.setattr(train.Translator, "translate", slow)
+        patch.setattr(translator.Translator, "translate", slow)
         run("--max-steps", 30, out="resumed")
     assert end.value.code == 143 and time.monotonic() - signalled[0] < 30
     state = checkpoint.load_state(Path("resumed"))[0]
@@ -119,7 +124,7 @@ def test_a_signal_before_a_validation_puts_it_off(run, monkeypatch):
 def test_a_second_signal_stops_at_once():
     child = os.fork()
     if not child:
-        with train.StopRequest():
+        with stopping.StopRequest():
             os.kill(os.getpid(), signal.SIGTERM)
             os.kill(os.getpid(), signal.SIGTERM)
             os._exit(0)
@@ -261,7 +266,7 @@ def test_a_finished_run_that_goes_on_is_unfinished_until_it_ends(run, monkeypatc
 def test_the_best_of_a_tuned_run_may_be_what_it_started_from(run, monkeypatch):
     first = run("--max-steps", 10, out="first")
     scored = iter([9.0, 5.0])
-    monkeypatch.setattr(train, "quick_score", lambda *_, **__: (next(scored), 1.0))
+    monkeypatch.setattr(validator, "quick_score", lambda *_, **__: (next(scored), 1.0))
     tuned = run("--init-from", "first", "--max-steps", 10, out="tuned")
     state = checkpoint.load_state(tuned)[0]
     assert (state.best_step, state.best_score) == (0, 9.0)
@@ -279,7 +284,7 @@ def test_damaged_weights_of_a_finished_run_are_restored_by_a_resume(run):
     with pytest.raises(
         ValueError, match="is not a complete safetensors file.*; restore it: python train.py --resume"
     ):
-        checkpoint.load(path, torch.device("cpu"))
+        model_folder.load(path, torch.device("cpu"))
     with pytest.raises(ValueError, match="run is finished, after 10 steps"):
         run("--resume", "run")
     after = weights(file)
@@ -340,7 +345,7 @@ def first_step(monkeypatch):
         seen = {}
 
         def spied(self, batches, lr, number):
-            seen.update({n: p.clone() for n, p in checkpoint.weights(self.model).items()})
+            seen.update({n: p.clone() for n, p in tensor_files.of_model(self.model).items()})
             assert number == 1 and not self.optimizers[0].state
             raise KeyboardInterrupt
 
@@ -358,8 +363,8 @@ def test_a_new_run_starts_from_the_weights_of_another(run, first_step):
     seen, best = first_step(run, *tuned, out="tuned", settings=[]), weights(first / "model.safetensors")
     assert all(torch.equal(seen[name], best[name]) for name in best | seen)
     assert (first / "tokenizer.json").read_bytes() == Path("tuned/tokenizer.json").read_bytes()
-    config, _ = checkpoint.read_config(Path("tuned"))
-    assert config.model == checkpoint.read_config(first)[0].model and config.train.init_from == "first"
+    config, _ = model_folder.read_config(Path("tuned"))
+    assert config.model == model_folder.read_config(first)[0].model and config.train.init_from == "first"
 
 
 def test_a_tuned_run_killed_at_its_start_needs_the_other_model_no_more(run, monkeypatch):
@@ -390,7 +395,7 @@ def test_a_flag_that_contradicts_the_model_to_start_from_is_refused(run, args, r
 def test_dropout_and_the_data_may_differ_from_the_model_to_start_from(run):
     run("--max-steps", 2, out="first")
     path = run("--init-from", "first", "--max-steps", 2, "--dropout", 0.3, "--max-length", 30, out="tuned")
-    config, _ = checkpoint.read_config(path)
+    config, _ = model_folder.read_config(path)
     assert (config.model.dropout, config.data.max_length) == (0.3, 30)
 
 
@@ -409,7 +414,7 @@ def test_other_sources_start_from_the_weights_of_another_too(kind, tmp_path, mon
     seen = first_step(train.main, [*data, "--init-from", "first", "--out", "tuned"])
     best = weights("first/model.safetensors")
     assert all(torch.equal(seen[name], best[name]) for name in best | seen)
-    first, tuned = (checkpoint.read_config(Path(name))[0] for name in ("first", "tuned"))
+    first, tuned = (model_folder.read_config(Path(name))[0] for name in ("first", "tuned"))
     assert tuned.data.source == kind and tuned.source == first.source
     name = {"image": "font.ttf", "features": "features.json"}[kind]
     assert Path("first", name).read_bytes() == Path("tuned", name).read_bytes()

@@ -14,7 +14,9 @@ from test_train import SMALL, assert_equal_runs, killed_at, words, write_copy_co
 
 import checkpoint
 import corpus
+import model_folder
 import phrasebook
+import strict_json
 import train
 from checkpoint import TrainState
 from config import Config, DataConfig, TrainConfig
@@ -402,7 +404,7 @@ def test_the_log_says_how_many_tokens_each_corpus_gave(tmp_path, monkeypatch, ca
 def test_a_configuration_of_format_3_had_one_corpus(tmp_path):
     tokenizer = Tokenizer.train(["a"], 270)
     config = Config(DataConfig("letters"), train=TrainConfig(accumulate=1))
-    checkpoint.create(tmp_path, config, tokenizer, TextInput(tokenizer), "abc")
+    model_folder.create(tmp_path, config, tokenizer, TextInput(tokenizer), "abc")
     record = json.loads((tmp_path / "config.json").read_text())
     record["format_version"] = 3
     del record["checksum"]
@@ -410,7 +412,7 @@ def test_a_configuration_of_format_3_had_one_corpus(tmp_path):
     for name in ("weights", "temperature", "streaming", "buffer"):
         del record["config"]["data"][name]
     (tmp_path / "config.json").write_text(json.dumps(record))
-    assert checkpoint.read_config(tmp_path)[0] == config
+    assert model_folder.read_config(tmp_path)[0] == config
 
 
 def test_a_checkpoint_from_before_streaming_still_resumes(tmp_path):
@@ -418,7 +420,7 @@ def test_a_checkpoint_from_before_streaming_still_resumes(tmp_path):
     file = tmp_path / "checkpoints" / "000003" / "state.json"
     record = json.loads(file.read_text())
     del record["state"]["stream"], record["state"]["corpus_tokens"], record["checksum"]
-    record["checksum"] = checkpoint._seal(record)
+    record["checksum"] = strict_json.checksum(record)
     file.write_text(json.dumps(record))
     assert checkpoint.load_state(tmp_path)[0] == TrainState(step=3)
 

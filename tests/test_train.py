@@ -20,8 +20,11 @@ from datasets import Dataset
 
 import checkpoint
 import learner
+import preparation
 import runtime
 import train
+import translator
+import validator
 from checkpoint import TrainState
 from config import Config, DataConfig, TrainConfig
 from dataset import Batch
@@ -294,7 +297,7 @@ def test_tensorboard_has_curves_samples_and_a_picture(run):
 
 
 def test_training_stops_when_validation_no_longer_improves(run, monkeypatch):
-    monkeypatch.setattr(train, "quick_score", lambda *_, **__: (1.0, 1.0))
+    monkeypatch.setattr(validator, "quick_score", lambda *_, **__: (1.0, 1.0))
     path = run("--max-steps", 500, "--patience", 2)
     state = checkpoint.load_state(path)[0]
     assert (state.step, state.best_step, state.bad_validations) == (30, 10, 2)
@@ -345,13 +348,13 @@ def test_a_signal_saves_and_says_how_to_go_on(run, monkeypatch, capsys, number):
 
 
 def test_positions_that_grow_while_validating_do_not_stop_training(run, monkeypatch, tmp_path):
-    translate = train.Translator.translate
+    translate = translator.Translator.translate
 
     def and_long(self, texts, **options):
         self.model.encode(torch.ones(1, 3_000, dtype=torch.int64), None)
         return translate(self, texts, **options)
 
-    monkeypatch.setattr(train.Translator, "translate", and_long)
+    monkeypatch.setattr(translator.Translator, "translate", and_long)
     rows = [json.dumps({"en": "x " * n, "de": "x " * n}) for n in range(1, 700, 10)]
     (tmp_path / "long.jsonl").write_text("\n".join(rows))
     long = ("--dataset", tmp_path / "long.jsonl", "--max-length", 2_000, "--batch-tokens", 3_000)
@@ -456,7 +459,7 @@ def test_the_tokenizer_has_seen_training_rows_alone(run, tmp_path):  # fault 22
 )
 def test_characters_of_the_training_rows_that_the_font_lacks_are_named_once(kind, said, capsys):
     rows = Dataset.from_dict({"src": ["a 語", "語 b 漢"], "tgt": ["a", "b"]})
-    train._make_sides(Config(DataConfig(source=kind)), rows, None)
+    preparation.make_sides(Config(DataConfig(source=kind)), rows, None)
     assert capsys.readouterr().out == said
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-import checkpoint
+import model_folder
 import runtime
 import translate
 from config import Config, DataConfig, DecodeConfig, ModelConfig
@@ -30,12 +30,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = Tokenizer.train(["Where is the station? I see two dogs near the old house."] * 2, 320)
     shape = ModelConfig(d_model=16, num_layers=1, num_decoder_layers=2, num_heads=2, d_ff=32, vocab_size=320)
     config = Config(DataConfig(max_length=48), shape)
-    checkpoint.create(path, config, tokenizer, TextInput(tokenizer), "0")
-    network = checkpoint.build(config, tokenizer.vocab_size, TextInput(tokenizer))
+    model_folder.create(path, config, tokenizer, TextInput(tokenizer), "0")
+    network = model_folder.build(config, tokenizer.vocab_size, TextInput(tokenizer))
     for parameter in network.parameters():
         parameter.data *= 1.5
-    checkpoint.save_weights(path, network)
-    (path / checkpoint.CARD).write_text("# A model\n")
+    model_folder.save_weights(path, network)
+    (path / model_folder.CARD).write_text("# A model\n")
     return path
 
 

@@ -1,0 +1,71 @@
+"""What a run learns with: tokenizer, source side, shortlist, micro-batches."""
+
+from pathlib import Path
+
+from datasets import Dataset
+
+import distributed
+import model_folder
+from config import Config
+from corpus import Splits, texts
+from dataset import BatchSampler, encode_split
+from inputs import Input, TextInput
+from shortlist import Shortlist
+from streaming import Settings, StreamSampler
+from tokenizer import Tokenizer
+
+# Rows from which likely translations of each subword are learned.
+SHORTLIST_ROWS = 50_000
+
+
+def make_sides(config: Config, rows: Dataset, path: Path | None) -> tuple[Tokenizer, Input]:
+    """Tokenizer and source side: from the training rows, or from the folder of the run that goes on."""
+    if path is not None:
+        tokenizer = Tokenizer.load(path / "tokenizer.json")
+        return tokenizer, model_folder.read_source(config, tokenizer, path)
+    # A source that is no token ids needs no vocabulary.
+    sides = ("src", "tgt") if config.data.source == "text" else ("tgt",)
+    tokenizer = Tokenizer.train(texts(rows, sides), config.model.vocab_size)
+    source = model_folder.make_source(config, tokenizer, (row["src"] for row in rows))
+    if config.data.source == "image" and isinstance(rows[0]["src"], str):
+        _warn_of_missing_characters(rows, source)
+    return tokenizer, source
+
+
+def _warn_of_missing_characters(rows: Dataset, source: Input) -> None:
+    """Name the characters of sentences to draw that the font lacks: the model would learn their empty boxes."""
+    characters: set[str] = set()
+    for text in texts(rows, ("src",)):
+        characters.update(text)
+    # With spaces between them, none is composed with the one before.
+    for doubt in source.doubts(" ".join(sorted(characters))):
+        print(f"warning: {doubt}; train with another font: --font FILE")
+
+
+def learn_shortlist(rows: Dataset, tokenizer: Tokenizer, max_length: int) -> Shortlist:
+    """Likely translations of each subword, from rows at even distances."""
+    num = min(len(rows), SHORTLIST_ROWS)
+    chosen = rows.select([i * len(rows) // num for i in range(num)])[:]
+    src, tgt = (tokenizer.encode_batch(chosen[side]) for side in ("src", "tgt"))
+    # Longer rows are not learned from either, and a pair has as many links as the product of its lengths.
+    pairs = [pair for pair in zip(src, tgt, strict=True) if max(map(len, pair)) < max_length]
+    return Shortlist.learn(pairs, tokenizer.vocab_size)
+
+
+def make_sampler(
+    splits: Splits, tokenizer: Tokenizer, source: Input, config: Config
+) -> BatchSampler | StreamSampler:
+    """Micro-batches of the training rows, with BPE-dropout if it is asked for."""
+    cfg, max_length = config.train, config.data.max_length
+    assert cfg.accumulate is not None
+    cut = TextInput(tokenizer, cfg.bpe_dropout, max_length).resegment
+    resegment = cut if cfg.bpe_dropout else None
+    batch_tokens = cfg.batch_tokens // cfg.accumulate
+    if config.data.streaming:
+        rows_of_block = max(1, config.data.buffer // cfg.accumulate)
+        settings = Settings(
+            splits, tokenizer, source, resegment, max_length, rows_of_block, batch_tokens, cfg.seed
+        )
+        return StreamSampler(settings, cfg.accumulate, distributed.rank(), distributed.world_size())
+    rows = encode_split(splits["train"], tokenizer, max_length, splits.report, source=source)
+    return BatchSampler(rows, batch_tokens, cfg.seed, source, resegment, splits.mixture)
