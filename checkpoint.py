@@ -34,6 +34,8 @@ class TrainState:
     best_score: float = -1.0
     """Best validation BLEU so far."""
     best_step: int = 0
+    best_weights: str = ""
+    """Stamp of the weights of that step, which model.safetensors carries."""
     bad_validations: int = 0
     """Validations since the best."""
     target_tokens: int = 0
@@ -151,8 +153,8 @@ def _read_record(checkpoint: Path) -> tuple[TrainState, str]:
         raise ValueError(f"{checkpoint / STATE} has no checksum")
     if record.pop("checksum", None) != checksum(record):
         raise ValueError(f"{checkpoint / STATE} is damaged, its checksum differs")
-    if isinstance(state := record.get("state"), dict):  # format 4 had one corpus and no stream
-        record["state"] = {"corpus_tokens": [], "stream": {}, **state}
+    if isinstance(state := record.get("state"), dict):  # format 4 had one corpus, no stream and no stamp
+        record["state"] = {"corpus_tokens": [], "stream": {}, "best_weights": "", **state}
     return from_json(TrainState, record.get("state"), str(checkpoint)), stamp
 
 
@@ -162,10 +164,10 @@ def restore_weights(path: Path, state: TrainState) -> None:
     A kill between the two writes, damage, or going back to an older checkpoint leaves others there. What no
     checkpoint holds any more is given up with a warning, and the next validation counts as the best.
     """
-    if not state.best_step:
+    if not state.best_step and not state.best_weights:
         return
     try:
-        if tensor_files.read(path / model_folder.WEIGHTS)[1].startswith(f"{state.best_step} "):
+        if tensor_files.read(path / model_folder.WEIGHTS)[1] == state.best_weights:
             return
     except (ValueError, OSError):
         pass
@@ -174,8 +176,8 @@ def restore_weights(path: Path, state: TrainState) -> None:
         tensors = _read_state(best)[1]
     except (ValueError, OSError) as error:
         print(f"warning: the best weights, of {best}, are lost: {error}", file=sys.stderr)
-        state.best_score, state.best_step = TrainState.best_score, TrainState.best_step
+        state.best_score, state.best_step, state.best_weights = -1.0, 0, ""
         return
     averaged = {n.removeprefix(AVERAGE): t for n, t in tensors.items() if n.startswith(AVERAGE)}
-    model_folder.write_weights(path, averaged, state.best_step)
+    state.best_weights = model_folder.write_weights(path, averaged, state.best_step)
     print(f"{model_folder.WEIGHTS} is written anew from {best}")

@@ -122,7 +122,7 @@ class Splits(dict[str, datasets.Dataset]):
         fingerprint: str,
         mixture: Mixture,
         cleaner: "Cleaner",
-        streams: Sequence[origins.Stream] = (),
+        streams: Sequence[origins.Stream],
     ) -> None:
         super().__init__(splits)
         self.report = report
@@ -173,17 +173,16 @@ def read_splits(config: DataConfig) -> Splits:
         parts["train"] = [_first_rows(s, count) for s, count in zip(streams, counts, strict=True)]
     ends = tuple(np.cumsum([len(rows) for rows in parts["train"]]).tolist())
     shares = shares or _shares(config, [len(rows) for rows in parts["train"]])
-    splits = _split({split: _joined(rows) for split, rows in parts.items()}, config)
-    splits.mixture = Mixture(config.dataset, ends, shares)
-    splits.streams = streams
-    if streams:
-        digest = hashlib.blake2b(splits.fingerprint.encode(), digest_size=16)
-        digest.update(" ".join(s.identity for s in streams).encode())
-        splits.fingerprint = digest.hexdigest()
-    return splits
+    joined = {split: _joined(rows) for split, rows in parts.items()}
+    return _split(joined, config, Mixture(config.dataset, ends, shares), streams)
 
 
-def _split(parts: dict[str, datasets.Dataset], config: DataConfig) -> Splits:
+def _split(
+    parts: dict[str, datasets.Dataset],
+    config: DataConfig,
+    mixture: Mixture,
+    streams: Sequence[origins.Stream],
+) -> Splits:
     """Check and split the rows of each split."""
     scans = {split: _Scan(rows) for split, rows in parts.items()}
     train, report = scans["train"], Report()
@@ -214,8 +213,11 @@ def _split(parts: dict[str, datasets.Dataset], config: DataConfig) -> Splits:
     splits = {"train": _keep(train.cleaned.select_columns(["src", "tgt", "row"]), is_kept), **others}
     sources = {split: train.src_hash[positions] for split, positions in taken.items()}
     cleaner = Cleaner(config.max_length_ratio, held_out, sources)
-    mixture = Mixture(config.dataset, (len(train.rows),), None)
-    return Splits({split: splits[split] for split in report}, report, digest.hexdigest(), mixture, cleaner)
+    if streams:
+        digest = hashlib.blake2b(digest.hexdigest().encode(), digest_size=16)
+        digest.update(" ".join(s.identity for s in streams).encode())
+    ordered = {split: splits[split] for split in report}
+    return Splits(ordered, report, digest.hexdigest(), mixture, cleaner, streams)
 
 
 def read_split(config: DataConfig, split: str) -> tuple[datasets.Dataset, SplitReport]:

@@ -64,17 +64,17 @@ def search(
     if not 1 <= n_best <= beam:
         raise ValueError(f"n-best must be between 1 and the beam, got {n_best} with a beam of {beam}")
     cache = decoder.start_cache(decoder.encode(src, src_mask), src_mask, beam)
-    readout = Readout(decoder, bos_id, eos_id, banned_ids, shortlists)
+    scorer = TokenScorer(decoder, bos_id, eos_id, banned_ids, shortlists)
     if beam == 1:
-        return _greedy(decoder, cache, readout, max_lengths, alpha)
-    return _beam(decoder, cache, readout, max_lengths, beam, alpha, n_best)
+        return _greedy(decoder, cache, scorer, max_lengths, alpha)
+    return _beam(decoder, cache, scorer, max_lengths, beam, alpha, n_best)
 
 
 # From so many rows on, a product over all columns at once would push its operands out of the processor's cache.
 MANY_ROWS, CHUNK = 16, 1_024
 
 
-class Readout:
+class TokenScorer:
     """Best next tokens from decoder outputs.
 
     Reductions over a whole vocabulary cost as much as a layer when they track positions. So columns are taken in
@@ -178,26 +178,26 @@ class Readout:
 
 
 # Rows that have ended are dropped when no more than this share still goes on: to drop them moves all caches.
-FULL = 0.94
+MAX_ALIVE_SHARE = 0.94
 
 
 def _greedy(
-    decoder: IncrementalDecoder, cache: KVCache, readout: Readout, max_lengths: Sequence[int], alpha: float
+    decoder: IncrementalDecoder, cache: KVCache, scorer: TokenScorer, max_lengths: Sequence[int], alpha: float
 ) -> list[list[Hypothesis]]:
     found: list[list[Hypothesis]] = [[] for _ in max_lengths]
     tokens: list[list[int]] = [[] for _ in max_lengths]
     scores = [0.0] * len(max_lengths)
     rows: list[int | None] = list(range(len(max_lengths)))  # which sentence each row is; None = it has ended
-    last = torch.full((len(rows),), readout.bos_id, device=readout.buffer.device)
+    last = torch.full((len(rows),), scorer.bos_id, device=scorer.buffer.device)
     while True:
-        gain, last = readout.best(decoder.step(last.unsqueeze(1), cache).squeeze(1), cache.length == 1)
+        gain, last = scorer.best(decoder.step(last.unsqueeze(1), cache).squeeze(1), cache.length == 1)
         for i, (row, token, log_probability) in enumerate(
             zip(rows, last.tolist(), gain.tolist(), strict=True)
         ):
             if row is None:
                 continue
             scores[row] += log_probability
-            finished = token == readout.eos_id
+            finished = token == scorer.eos_id
             if not finished:
                 tokens[row].append(token)
             if finished or len(tokens[row]) == max_lengths[row]:
@@ -207,12 +207,12 @@ def _greedy(
         alive = [i for i, row in enumerate(rows) if row is not None]
         if not alive:
             break
-        if len(alive) <= FULL * len(rows):
+        if len(alive) <= MAX_ALIVE_SHARE * len(rows):
             rows = [rows[i] for i in alive]
             kept = torch.tensor(alive, dtype=torch.int64, device=last.device)
             last = last[kept]
             cache.keep(kept)
-            readout.keep(kept)
+            scorer.keep(kept)
     return found
 
 
@@ -240,21 +240,21 @@ class BeamState:
 def _beam(
     decoder: IncrementalDecoder,
     cache: KVCache,
-    readout: Readout,
+    scorer: TokenScorer,
     max_lengths: Sequence[int],
     beam: int,
     alpha: float,
     n_best: int,
 ) -> list[list[Hypothesis]]:
-    A, device = len(max_lengths), readout.buffer.device
+    A, device = len(max_lengths), scorer.buffer.device
     # All beams start alike, so only the first may live, or they would stay alike.
     scores = torch.full((A, beam), -torch.inf, device=device)
     scores[:, 0] = 0.0
-    tokens = torch.full((A, beam, 1), readout.bos_id, dtype=torch.int64, device=device)
+    tokens = torch.full((A, beam, 1), scorer.bos_id, dtype=torch.int64, device=device)
     state = BeamState(list(range(A)), scores, tokens, [[] for _ in max_lengths], set())
     while True:
         decoded = decoder.step(state.tokens[:, :, -1], cache)
-        parents = _advance(state, readout, decoded, beam, alpha)  # (A, W)
+        parents = _advance(state, scorer, decoded, beam, alpha)  # (A, W)
         length = state.tokens.size(2) - 1
         best_live = state.scores[:, 0].tolist()
         alive = []
@@ -272,17 +272,17 @@ def _beam(
             kept = torch.tensor(alive, dtype=torch.int64, device=device)
             parents = parents[kept]
             cache.keep(kept)
-            readout.keep(kept)
+            scorer.keep(kept)
             state.keep(kept)
         cache.reorder(parents)
     return [found[:n_best] for found in state.finished]
 
 
-def _advance(state: BeamState, readout: Readout, decoded: Tensor, beam: int, alpha: float) -> Tensor:
+def _advance(state: BeamState, scorer: TokenScorer, decoded: Tensor, beam: int, alpha: float) -> Tensor:
     """Take one step in every beam; returns which beam each new one goes on from, (A, W), int64."""
     # 2W candidates hold at least W that do not end: of a beam's continuations only one is EOS.
-    total, parent, token = readout.top(decoded, state.scores, 2 * beam, state.tokens.size(2) == 1)  # (A, 2W)
-    ends = token == readout.eos_id
+    total, parent, token = scorer.top(decoded, state.scores, 2 * beam, state.tokens.size(2) == 1)  # (A, 2W)
+    ends = token == scorer.eos_id
     _add_finished(state, total, parent, ends, beam, alpha)
     state.scores, live = total.masked_fill(ends, -torch.inf).topk(beam, dim=-1)  # (A, W), best first
     parent, token = parent.gather(1, live), token.gather(1, live)
@@ -309,7 +309,7 @@ def _add_finished(
 
 
 # A beam may outgrow the best translation found by this factor and so many tokens.
-STRETCH = 1.25, 6
+LENGTH_MARGIN = 1.25, 6
 
 
 def _is_done(
@@ -323,7 +323,7 @@ def _is_done(
         return True
     if len(found) < n_best:
         return False
-    longest = min(max_length, STRETCH[0] * (len(found[0].ids) + 1) + STRETCH[1])
+    longest = min(max_length, LENGTH_MARGIN[0] * (len(found[0].ids) + 1) + LENGTH_MARGIN[1])
     return best_live / length_penalty(max(length, longest), alpha) <= found[n_best - 1].score
 
 

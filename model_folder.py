@@ -300,12 +300,13 @@ def newest_run(root: Path = Path("runs")) -> Path:
     return max(finished, key=lambda path: (path / CARD).stat().st_mtime_ns)
 
 
-def save_weights(path: Path, model: nn.Module, step: int = 0) -> None:
-    """Write model.safetensors, the weights of that step."""
-    write_weights(path, tensor_files.of_model(model), step)
+def save_weights(path: Path, model: nn.Module, step: int = 0) -> str:
+    """Write model.safetensors, the weights of that step; returns the stamp that it carries."""
+    return write_weights(path, tensor_files.of_model(model), step)
 
 
-def write_weights(path: Path, tensors: dict[str, Tensor], step: int) -> None:
-    """Write model.safetensors from tensors by name."""
-    raw, _ = tensor_files.pack(tensors, step)
+def write_weights(path: Path, tensors: dict[str, Tensor], step: int) -> str:
+    """The same from tensors by name."""
+    raw, stamp = tensor_files.pack(tensors, step)
     runtime.write_atomic(path / WEIGHTS, raw)
+    return stamp

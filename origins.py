@@ -63,6 +63,26 @@ class Stream(NamedTuple):
     """How many there are, or about how many; None where nobody can tell."""
     identity: str
     """Changes when the beginning or the size of what is read does."""
+    files: tuple[Path, ...] = ()
+    """What is read, where it is files of this machine."""
+
+    def require_unchanged(self) -> None:
+        """See that the files are still those of the beginning.
+
+        Raises:
+            ValueError: one has changed, or is gone.
+        """
+        try:
+            is_same = not self.files or _identity(self.files) == self.identity
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            names = " or ".join(map(str, self.files))
+            raise ValueError(f"{names} has changed while it was read; restore it and go on with --resume")
+
+
+def _identity(files: Sequence[Path]) -> str:
+    return " ".join(readers.glimpse(file).digest for file in files)
 
 
 @dataclass(frozen=True)
@@ -227,9 +247,9 @@ def _files(splits: Mapping[str, Sequence[Path]], config: DataConfig) -> dict[str
         if array := next(filter(readers.is_json_array, files), None):
             advice = "write one record a line (.jsonl), or leave --streaming out"
             raise ValueError(f"{array} is one JSON array, which cannot be read row by row; {advice}")
-        seen = [readers.glimpse(file) for file in files]
+        num_rows = sum(readers.glimpse(file).num_lines for file in files)
         rows = _iterable(_file_rows, places=places(files), kind=kind, content="")
-        return Stream(rows, sum(s.num_lines for s in seen), " ".join(s.digest for s in seen))
+        return Stream(rows, num_rows, _identity(files), tuple(files))
 
     return {split: Reader(partial(read, files), partial(stream, files)) for split, files in splits.items()}
 
@@ -256,8 +276,7 @@ def _line_files(splits: Mapping[str, tuple[Path, Path]], config: DataConfig) -> 
         counts = [readers.count_lines(src), readers.count_lines(tgt)]
         check_counts(src, tgt, counts)
         rows = _iterable(_line_rows, src=str(src), tgt=str(tgt), folder="", kind=kind, content="")
-        identity = f"{readers.glimpse(src).digest} {readers.glimpse(tgt).digest}"
-        return Stream(rows, counts[0], identity)
+        return Stream(rows, counts[0], _identity((src, tgt)), (src, tgt))
 
     return {split: Reader(partial(read, *files), partial(stream, *files)) for split, files in splits.items()}
 

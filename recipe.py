@@ -49,6 +49,8 @@ SMALL_TOKENS_PER_S, TOKENS_PER_PAIR = 1_000, 20
 def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) -> tuple[Config, str]:
     """Settings for a corpus, a time budget and a machine, and the reason in a sentence.
 
+    Where the weights come from another model, so does the vocabulary.
+
     Args:
         config: of it, the data, the preset and the budget count.
         workers: CPU threads.
@@ -78,8 +80,8 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
         preset = replace(preset, batch_tokens=preset.batch_tokens // 2)
     preset = replace(preset, schedule=schedule, max_minutes=minutes)
     chosen = Config(config.data, replace(model, vocab_size=int(vocab_size)), preset, config.source)
-    size = f"at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"
-    return chosen, f"preset {name} ({why}), {size}, {schedule} schedule ({budget})"
+    sizes = [] if train.init_from else [f"at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"]
+    return chosen, ", ".join([f"preset {name} ({why})", *sizes, f"{schedule} schedule ({budget})"])
 
 
 def _is_builtin(data: DataConfig) -> bool:

@@ -66,14 +66,15 @@ def start(threads: int | None = None) -> int:
     if threads is not None and threads < 1:
         raise ValueError(f"--threads must be at least 1, got {threads}")
     torch.set_num_threads(1)
+    keep_memory()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return threads or max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 def keep_memory() -> None:
-    """Have glibc keep the memory that is freed, for a process that is about to want as much again in each step.
+    """Have glibc keep the memory that is freed, for a process that is about to want as much again in its next step.
 
-    Else it gives large tensors back to the system, which has to clear and map their pages anew for every step.
+    Else it gives large tensors back to the system, which has to clear and map their pages anew in every step.
     """
     if platform.libc_ver()[0] == "glibc":
         mallopt = ctypes.CDLL(None).mallopt

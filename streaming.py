@@ -125,6 +125,8 @@ class Lane:
         settings, first = self._settings, self.epoch
         while True:
             rows, passes, mixture = self._read()
+            for stream in settings.splits.streams:
+                stream.require_unchanged()
             if not len(rows):  # of a small block, every corpus' share may round to nothing
                 self._block += 1
                 continue
@@ -200,6 +202,10 @@ class StreamSampler:
                 f"--accumulate must be at least the number of processes, {world_size}, got {num_lanes}"
             )
         datasets.disable_progress_bars()
+        for name, stream in zip(settings.splits.mixture.names, settings.splits.streams, strict=True):
+            if sum(1 for _ in islice(copy.deepcopy(stream.rows), num_lanes)) < num_lanes:
+                advice = "leave --streaming out, or lower --accumulate"
+                raise ValueError(f"{name} has too few rows to be shared out; {advice}")
         self._settings, self._num_lanes = settings, num_lanes
         self._own = range(rank, num_lanes, world_size)
         self.num_pairs = settings.splits.num_pairs

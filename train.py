@@ -221,7 +221,6 @@ def _last_good(path: Path) -> str:
 def main(args: list[str] | None = None) -> None:
     """The command."""
     cmd = parse_args(TrainCommand, args=args, description=DESCRIPTION)
-    runtime.keep_memory()
     workers = runtime.start(cmd.run.threads)
     device = distributed.device(cmd.run.device)
     if cmd.run.shard and distributed.world_size() == 1:

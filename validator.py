@@ -72,7 +72,7 @@ class Validator:
         if bleu > state.best_score:
             state.best_score, state.best_step, state.bad_validations = bleu, state.step, 0
             if reporter is not None:
-                model_folder.save_weights(path, self.learner.averaged, state.step)
+                state.best_weights = model_folder.save_weights(path, self.learner.averaged, state.step)
         else:
             state.bad_validations += 1
         if reporter is None:

@@ -35,7 +35,6 @@ def train(
     Returns:
         A translator with the averaged weights, which train.py keeps too.
     """
-    runtime.keep_memory()
     workers = runtime.start(threads)
     config = configuration(source, architecture, tokens, workers)
     tokenizer = Tokenizer.load(data / "tokenizer.json")
@@ -69,8 +68,6 @@ def new_learner(config: Config, vocab_size: int, text: TextInput, workers: int) 
 
 def learn_rows(rows: Sequence[Pair], architecture: Architecture, threads: int, steps: int) -> None:
     """A few steps on the same rows, for the memory that they take."""
-    runtime.keep_memory()
-    runtime.keep_memory()
     workers = runtime.start(threads)
     config = configuration("made up", architecture, sum(len(tgt) + 1 for _, tgt in rows), workers)
     # Ids are given: of the tokenizer only the type is needed.

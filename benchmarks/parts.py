@@ -56,6 +56,8 @@ def decoding(options: BenchConfig) -> Record:
                 record = _decoded(options, variant, batch, beam, "--sentences", sentences)
                 runs.append(record | {"repetition": number})
                 what = f"decoding batch {batch} beam {beam} {variant.engine} {variant.threads}"
+                if variant.keeps_memory:
+                    what += " memory kept"
                 say(f"{what} {variant.layout}: {record['sentences_per_s']} sentences/s")
                 yield {"equality": equality, "runs": runs}
 
@@ -65,7 +67,8 @@ def _decoded(options: BenchConfig, variant: Variant, batch: int, beam: int, *mor
     words += ["--beam", beam, "--threads", variant.threads, "--layout", variant.layout, *more]
     words += ["--shortlist", variant.shortlist]
     out = options.beside("work") / f"decoding-{variant.engine}.json"
-    return jobs.measured(jobs.script("decoding_speed.py", variant.engine, *words), out)
+    record = jobs.measured(jobs.script("decoding_speed.py", variant.engine, *words), out, variant.environment)
+    return record | {"keeps_memory": variant.keeps_memory}
 
 
 def identity(options: BenchConfig) -> list[Json]:

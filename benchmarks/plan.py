@@ -19,7 +19,8 @@ from strict_json import Json
 Part = Literal["all", "model", "training", "decoding", "startup", "growth", "quality", "report"]
 Record = Iterator[dict[str, Json]]
 """The results of a part so far, again after each run."""
-# Without these, glibc gives large blocks like the logits back to the system, and every step faults their pages anew.
+# What `runtime.keep_memory` does in our own processes: else glibc gives large blocks like logits back to the system,
+# and every step faults their pages anew.
 KEEP_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": "1073741824",
     "MALLOC_TRIM_THRESHOLD_": "4294967296",
@@ -57,6 +58,8 @@ DECODING = (
     *(Variant("ours", threads, shortlist=SHORTLIST) for threads in (1, 2)),
     *(Variant(engine, 2) for engine in DECODERS),
     Variant("ctranslate2", 2, layout="intra"),
+    Variant("ctranslate2", 2, keeps_memory=True),
+    Variant("huggingface", 2, keeps_memory=True),
 )
 
 

@@ -57,7 +57,7 @@ def decoding(folder: Path) -> str:
             at = [
                 r for r in found if float(r["threads"]) <= cores and (r["batch"], r["beam"]) == (batch, beam)
             ]
-            groups = {g.engine: g for g in best(at, ("threads", "layout"), "sentences_per_s")}
+            groups = {g.engine: g for g in best(at, ("threads", "layout", "keeps_memory"), "sentences_per_s")}
             name = f"{cores:.0f} core{'s' if cores > 1 else ''}, batch {batch}, {search_name(beam)}"
             there = [groups[engine] for engine in engines if engine in groups]
             cells = [groups[e].spread("sentences_per_s", 1) if e in groups else "–" for e in engines]
@@ -165,7 +165,7 @@ def speed(folder: Path) -> str:
     columns = {"training, target tokens/s": best(trained, ("threads", "keeps_memory"), "tokens_per_s")}
     for beam, name in ((1, "greedy"), (5, "beam 5")):
         at = [run for run in decoded if run["beam"] == beam]
-        columns[f"{name}, sentences/s"] = best(at, ("threads", "layout"), "sentences_per_s")
+        columns[f"{name}, sentences/s"] = best(at, ("threads", "layout", "keeps_memory"), "sentences_per_s")
     rows = []
     for engine in NAMES:
         cells = []

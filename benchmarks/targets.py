@@ -79,11 +79,11 @@ def _decoding(folder: Path) -> list[Target]:
 
     def over(peer: str, batch: int, beam: int) -> float | None:
         at = [run for run in found if (run["batch"], run["beam"]) == (batch, beam)]
-        return _ratio(at, peer, ("threads", "layout"), "sentences_per_s")
+        return _ratio(at, peer, ("threads", "layout", "keeps_memory"), "sentences_per_s")
 
     greedy = [run for run in measured if (run["batch"], run["beam"]) == (64, 1)]
     with_list = [run for run in greedy if run["engine"] != "ours" or run.get("shortlist")]
-    short = _ratio(with_list, "ctranslate2", ("threads", "layout"), "sentences_per_s")
+    short = _ratio(with_list, "ctranslate2", ("threads", "layout", "keeps_memory"), "sentences_per_s")
     what = "greedy, batch 64, with a vocabulary shortlist"
     scores = [_best(part, "ours", (), "bleu") for part in (with_list, [r for r in greedy if r in found])]
     if scores[0] is not None and scores[1] is not None:

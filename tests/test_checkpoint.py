@@ -299,17 +299,19 @@ def a_run(path, score=9.0):
         state = TrainState(step=step, best_step=1, best_score=score)
         tensors = {f"average.{n}": p * step for n, p in tensor_files.of_model(model).items()}
         checkpoint.save_state(path, state, tensors, keep=1)
-    model_folder.save_weights(path, model, 1)
+    state.best_weights = model_folder.save_weights(path, model, 1)
     return path / "model.safetensors", state
 
 
-@pytest.mark.parametrize("damage", ["later weights", "a flipped bit", "no file"])
+@pytest.mark.parametrize("damage", ["later weights", "another run's", "a flipped bit", "no file"])
 def test_the_best_weights_are_restored_from_their_checkpoint(tmp_path, damage):
     file, state = a_run(tmp_path)
     before = file.read_bytes()
     match damage:
         case "later weights":  # a kill between model.safetensors and its checkpoint
             model_folder.save_weights(tmp_path, torch.nn.Linear(2, 2), 3)
+        case "another run's":
+            model_folder.save_weights(tmp_path, torch.nn.Linear(2, 2), 1)
         case "a flipped bit":
             flip(file, -1)
         case "no file":
@@ -404,7 +406,7 @@ def test_layers_that_exist_by_name_alone_are_refused_before_anything_is_built(da
         built.append({p.device.type for p in model.parameters()})
         return model
 
-    monkeypatch.setattr(checkpoint, "build", spied)
+    monkeypatch.setattr(model_folder, "build", spied)
     with pytest.raises(ValueError, match=r"tensors differ, first encoder\.layers\.1"):
         model_folder.load(damaged, CPU)
     assert built == [{"meta"}]

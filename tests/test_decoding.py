@@ -9,7 +9,7 @@ from torch import Tensor
 
 import decoding
 from dataset import causal_mask, pad_source
-from decoding import Hypothesis, Readout, length_penalty, search
+from decoding import Hypothesis, TokenScorer, length_penalty, search
 from incremental import GROUP, IncrementalDecoder, Linear
 from model import Transformer, build_transformer
 
@@ -74,10 +74,10 @@ def test_one_beam_equals_greedy_search():  # fault 19
     src, src_mask = pad_source(sources)
     bounds = [12, 9, 15, 4]
     decoder = IncrementalDecoder(model)
-    readout = Readout(decoder, BOS, EOS, (0, BOS))
+    scorer = TokenScorer(decoder, BOS, EOS, (0, BOS))
     with torch.inference_mode():
         cache = decoder.start_cache(decoder.encode(src, src_mask), src_mask)
-        as_beam = decoding._beam(decoder, cache, readout, bounds, 1, 0.0, 1)
+        as_beam = decoding._beam(decoder, cache, scorer, bounds, 1, 0.0, 1)
     greedy = find(model, sources, bounds, alpha=0.0)
     for a, e in zip(as_beam, greedy, strict=True):
         assert a[0].ids == e[0].ids and a[0].finished == e[0].finished
@@ -208,7 +208,7 @@ def test_more_hypotheses_than_beams_are_refused(beam, n_best):
 
 @pytest.mark.parametrize("vocab", [GROUP - 1, GROUP, 5 * GROUP + 3, 2_500])
 @pytest.mark.parametrize("has_shortlist", [False, True])
-def test_the_readout_finds_what_plain_log_softmax_and_topk_find(vocab, has_shortlist):
+def test_the_scorer_finds_what_plain_log_softmax_and_topk_find(vocab, has_shortlist):
     torch.manual_seed(vocab)
     model, x, scores = tiny(vocab), torch.randn(3, 4, 16), torch.randn(3, 4)
     shortlist = torch.arange(1, vocab, 2) if has_shortlist else None
@@ -221,11 +221,11 @@ def test_the_readout_finds_what_plain_log_softmax_and_topk_find(vocab, has_short
             logits[..., outside] = -math.inf
         total = (logits.log_softmax(-1) + scores.unsqueeze(-1)).flatten(1)
         expected, index = total.topk(8)
-        readout = Readout(
+        scorer = TokenScorer(
             IncrementalDecoder(model), BOS, EOS, (0, BOS), None if shortlist is None else [shortlist] * 3
         )
-        best, beam, token = readout.top(x, scores, 8, is_first=False)
-        gain, first = readout.best(x[:, 0], is_first=False)
+        best, beam, token = scorer.top(x, scores, 8, is_first=False)
+        gain, first = scorer.best(x[:, 0], is_first=False)
     torch.testing.assert_close(best, expected)
     assert torch.equal(beam, index // vocab) and torch.equal(token, index % vocab)
     best_gain, best_first = logits[:, 0].log_softmax(-1).max(-1)

@@ -24,6 +24,7 @@ from test_train import SMALL, write_copy_corpus
 
 import checkpoint
 import distributed
+import model_folder
 import run_settings
 import runtime
 import tensor_files
@@ -539,7 +540,7 @@ def test_a_restart_by_torchrun_begins_a_run_anew_that_had_not_begun(flags, tmp_p
 
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "first")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(checkpoint, "create", dies)
+        patch.setattr(model_folder, "create", dies)
         train.main(flags)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     train.main(flags)

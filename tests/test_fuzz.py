@@ -140,7 +140,7 @@ def correct(folder, file):
     try:
         record = json.loads((folder / "config.json").read_text())
         if file.name in record["files"]:
-            record["files"][file.name] = checkpoint._checksum(file)
+            record["files"][file.name] = model_folder._file_checksum(file)
         if file.name in (*record["files"], "config.json"):
             record.pop("checksum", None)
             record["checksum"] = strict_json.checksum(record)

@@ -21,6 +21,11 @@ def test_a_preset_that_is_asked_for_is_taken():
     assert "as asked" in why
 
 
+def test_the_recipe_of_a_tuned_run_names_no_vocabulary():
+    _, why = recipe(Config(train=TrainConfig(init_from="runs/other")), 30_000, 1, False)
+    assert "subwords" not in why and "preset" in why
+
+
 def test_the_budget_chooses_the_schedule():
     files = DataConfig(dataset="pairs.jsonl")
     assert recipe(Config(files), 20_000, 2, False)[0].train.schedule == "inverse-sqrt"

@@ -157,7 +157,7 @@ def test_a_run_killed_before_its_config_was_written_begins_again(run, monkeypatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(checkpoint, "create", dies)
+        patch.setattr(model_folder, "create", dies)
         run("--max-steps", 10, out="resumed")
     assert_equal_runs(through, run("--max-steps", 10, out="resumed"))
 

@@ -305,7 +305,20 @@ def test_text_files_of_different_lengths_are_refused_before_the_stream_begins(tm
 def test_fewer_rows_than_lanes_are_refused(folder, tokenizer):
     write(folder / "train.jsonl", pairs(0, 3))
     with pytest.raises(ValueError, match="too few rows to be shared out; leave --streaming out"):
-        next(sampler_of(config_of(folder), tokenizer, lanes=4).steps(TrainState()))
+        sampler_of(config_of(folder), tokenizer, lanes=4)
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_file_that_changes_while_it_is_read_is_noticed(folder, tokenizer, is_gone):
+    steps = sampler_of(config_of(folder), tokenizer, rows=20).steps(TrainState())
+    next(steps)
+    (folder / "train.jsonl").unlink()
+    if not is_gone:
+        write(folder / "train.jsonl", pairs(1_000, 1_500))
+    with pytest.raises(
+        ValueError, match="train.jsonl has changed while it was read; restore it and go on with"
+    ):
+        list(itertools.islice(steps, 100))
 
 
 def test_a_stream_without_a_row_worth_learning_from_is_refused(folder, tokenizer):
