@@ -168,6 +168,8 @@ def test_cleaning_takes_less_than_four_bytes_a_row(monkeypatch):
         columns |= {"src_hash": random_values(num_rows, 10**6, seed=1)}
         columns |= {"pair_hash": random_values(num_rows, 10**6, seed=2)}
         rows = datasets.Dataset(pa.table(columns))
-        return lambda: corpus._split({"train": rows}, DataConfig())
+        return lambda: corpus._split(
+            {"train": rows}, DataConfig(), corpus.Mixture(("x",), (num_rows,), None), []
+        )
 
     assert growth(cleaning) < 4

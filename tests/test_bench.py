@@ -45,10 +45,10 @@ SENTENCES = ["Where is the dog?", "I see two old houses near the station.", "dog
 def make_model_folder(path, norm="post", **settings):
     """A model with random weights that speaks: fresh ones all but repeat one token."""
     tokenizer = Tokenizer.train(["Where is the station? I see two dogs near the old house, really."] * 2, 340)
-    model = ModelConfig(
+    sizes = ModelConfig(
         d_model=16, num_layers=2, num_decoder_layers=3, num_heads=2, d_ff=32, norm=norm, **settings
     )
-    config = Config(DataConfig(max_length=64, src="en", tgt="de"), model)
+    config = Config(DataConfig(max_length=64, src="en", tgt="de"), sizes)
     model_folder.create(path, config, tokenizer, TextInput(tokenizer), "none")
     torch.manual_seed(0)
     model = model_folder.build(config, tokenizer.vocab_size, TextInput(tokenizer))
