@@ -5,7 +5,7 @@
 A table stands between <!-- NAME --> and <!-- /NAME -->; where its results are not there, it says that they are not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import peers
@@ -151,9 +151,14 @@ def machine(folder: Path, name: str) -> str:
     others = max((float(run.get("others", 0.0)) for run in found), default=0.0)
     busy = f"load average {load[0]} before and {load[1]} after"
     busy += f"; other processes took at most {others:.0%} of the cores during a run"
-    rounds = len({run.get("repetition") for run in found if "repetition" in run})
+    rounds = _rounds(found)
     often = f"{rounds} repetition{'s' if rounds > 1 else ''}; " if rounds else ""
     return f"{record['date']}, {VALID}: {', '.join(parts)}; {often}{busy}."
+
+
+def _rounds(found: Sequence[Run]) -> int:
+    """How often each setting was measured."""
+    return len({run["repetition"] for run in found if "repetition" in run})
 
 
 def speed(folder: Path) -> str:
@@ -180,7 +185,9 @@ def speed(folder: Path) -> str:
     hardware = read(folder / f"{measured}.json")["hardware"]
     assert isinstance(hardware, dict)
     cores = f"{hardware['cores']} cores of {hardware['cpu']} ({hardware['simd']})"
-    return f"{table(['', *columns], rows)}\n\nMedians on {cores}, float32, {VALID}."
+    rounds = min(_rounds(found) for found in (trained, decoded) if found)
+    often = f"Medians of {rounds} runs" if rounds > 1 else "One run of each"
+    return f"{table(['', *columns], rows)}\n\n{often}, on {cores}, float32, {VALID}."
 
 
 def unmeasured(*parts: str) -> str:
