@@ -26,6 +26,20 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
             ema_decay=0.99,
         ),
     ),
+    # For the same corpora with time for many epochs: twice the weights, and more against overfitting.
+    "compact": (
+        ModelConfig(d_model=192, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=768, dropout=0.2),
+        TrainConfig(
+            "compact",
+            batch_tokens=2_048,
+            optimizer="muon",
+            lr=4e-3,
+            warmup_steps=400,
+            weight_decay=0.1,
+            ema_decay=0.995,
+            bpe_dropout=0.05,
+        ),
+    ),
     "small": (
         ModelConfig(d_model=256, num_layers=3, num_decoder_layers=3, num_heads=4, d_ff=1_024, dropout=0.15),
         TrainConfig("small", batch_tokens=2_048, lr=2e-3, warmup_steps=400, ema_decay=0.99),
@@ -41,9 +55,11 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
 MIN_MICRO_BATCH = 512
 # Features have about so many source tokens for each target token: so much less of the target fills a micro-batch.
 FRAMES_PER_TARGET = 4
-# Target tokens that a CPU thread learns from in a second with the preset small, and that a pair has: rough figures,
-# to tell whether there is time for one epoch.
-SMALL_TOKENS_PER_S, TOKENS_PER_PAIR = 1_000, 20
+# Target tokens that a CPU thread learns from in a second with the preset small and with compact, and that a pair has:
+# rough figures, to tell how many epochs there is time for.
+SMALL_TOKENS_PER_S, COMPACT_TOKENS_PER_S, TOKENS_PER_PAIR = 1_000, 900, 20
+# From so many on, more weights serve a small corpus better than more epochs (docs/log.md).
+COMPACT_EPOCHS = 12
 
 
 def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) -> tuple[Config, str]:
@@ -90,14 +106,21 @@ def _is_builtin(data: DataConfig) -> bool:
 
 def _choose_preset(
     config: Config, num_pairs: int, workers: int, has_accelerator: bool
-) -> tuple[Literal["phrasebook", "tiny", "small", "base"], str]:
+) -> tuple[Literal["phrasebook", "tiny", "compact", "small", "base"], str]:
     if _is_builtin(config.data):
         return "phrasebook", "the embedded corpus"
+    seconds = 60 * (config.train.max_minutes or math.inf)
     if num_pairs < 100_000:
+        speed = math.inf if has_accelerator else workers * COMPACT_TOKENS_PER_S
+        num_tokens = min(
+            seconds * speed, (config.train.max_steps or math.inf) * PRESETS["compact"][1].batch_tokens
+        )
+        is_long = num_tokens >= COMPACT_EPOCHS * num_pairs * TOKENS_PER_PAIR
+        if is_long and num_pairs >= 10_000 and config.data.source == "text":
+            return "compact", f"10,000 to 100,000 pairs, and time for {COMPACT_EPOCHS} epochs"
         return "tiny", "fewer than 100,000 pairs"
     if has_accelerator:
         return ("base", "a large corpus") if num_pairs >= 1_000_000 else ("small", "a mid-sized corpus")
-    seconds = 60 * (config.train.max_minutes or math.inf)
     if seconds * workers * SMALL_TOKENS_PER_S < num_pairs * TOKENS_PER_PAIR:
         return "tiny", "too little time for an epoch of a larger model"
     return "small", "the largest that a CPU trains in reasonable time"

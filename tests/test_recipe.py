@@ -45,7 +45,7 @@ def test_micro_batches_follow_the_threads_on_a_cpu_and_stay_large():
 
 def test_features_have_smaller_steps_and_micro_batches_than_text():
     text, features = Config(DataConfig("x.jsonl")), Config(DataConfig("x.jsonl", source="features"))
-    tokens = [recipe(config, 20_000, 2, False)[0].train.batch_tokens for config in (text, features)]
+    tokens = [recipe(config, 5_000, 2, False)[0].train.batch_tokens for config in (text, features)]
     assert tokens[1] == tokens[0] // 2
     train = TrainConfig(batch_tokens=768)
     assert [num_micro_batches(replace(config, train=train), 2, False) for config in (text, features)] == [
@@ -66,3 +66,13 @@ def test_the_time_there_is_chooses_the_model():
         return recipe(config, 2_000_000, 2, False)[0].train.preset
 
     assert (chosen(1.0), chosen(6_000.0)) == ("tiny", "small")
+
+
+def test_a_small_corpus_gets_the_larger_model_when_there_is_time_for_many_epochs():
+    def chosen(num_pairs, **limits):
+        config = Config(DataConfig(dataset="pairs.jsonl"), train=TrainConfig(**limits))
+        return recipe(config, num_pairs, 2, False)[0].train.preset
+
+    assert [chosen(29_000, max_minutes=minutes) for minutes in (15.0, 100.0)] == ["tiny", "compact"]
+    assert [chosen(29_000, max_steps=steps) for steps in (100, 10_000)] == ["tiny", "compact"]
+    assert [chosen(num_pairs) for num_pairs in (1_000, 29_000)] == ["tiny", "compact"]
