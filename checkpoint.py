@@ -153,7 +153,7 @@ def _read_record(checkpoint: Path) -> tuple[TrainState, str]:
         raise ValueError(f"{checkpoint / STATE} has no checksum")
     if record.pop("checksum", None) != checksum(record):
         raise ValueError(f"{checkpoint / STATE} is damaged, its checksum differs")
-    if isinstance(state := record.get("state"), dict):  # format 4 had one corpus, no stream and no stamp
+    if isinstance(state := record.get("state"), dict):  # older ones have one corpus, no stream, no stamp
         record["state"] = {"corpus_tokens": [], "stream": {}, "best_weights": "", **state}
     return from_json(TrainState, record.get("state"), str(checkpoint)), stamp
 

@@ -168,10 +168,7 @@ class Lane:
                 wanted -= len(taken)
                 empty = 0 if taken else empty + 1
                 if empty > 1:
-                    advice = "leave --streaming out, or lower --accumulate"
-                    raise ValueError(
-                        f"{' + '.join(mixture.names)} has too few rows to be shared out; {advice}"
-                    )
+                    raise _too_few(" + ".join(mixture.names))
                 if taken and len(self._corpora) == 1:
                     break  # a block ends where the corpus does
             ends.append(len(rows))
@@ -180,6 +177,11 @@ class Lane:
         }
         table = datasets.Dataset.from_dict(numbered, features=ROW_FEATURES)
         return table, np.array(passes, np.int64), Mixture(mixture.names, tuple(ends), None)
+
+
+def _too_few(name: str) -> ValueError:
+    advice = "leave --streaming out, or lower --accumulate"
+    return ValueError(f"{name} has too few rows to be shared out; {advice}")
 
 
 class StreamSampler:
@@ -204,8 +206,7 @@ class StreamSampler:
         datasets.disable_progress_bars()
         for name, stream in zip(settings.splits.mixture.names, settings.splits.streams, strict=True):
             if sum(1 for _ in islice(copy.deepcopy(stream.rows), num_lanes)) < num_lanes:
-                advice = "leave --streaming out, or lower --accumulate"
-                raise ValueError(f"{name} has too few rows to be shared out; {advice}")
+                raise _too_few(name)
         self._settings, self._num_lanes = settings, num_lanes
         self._own = range(rank, num_lanes, world_size)
         self.num_pairs = settings.splits.num_pairs

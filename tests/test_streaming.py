@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -319,6 +320,13 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(folder, tokenizer, is_g
         ValueError, match="train.jsonl has changed while it was read; restore it and go on with"
     ):
         list(itertools.islice(steps, 100))
+
+
+def test_a_file_that_is_only_touched_goes_on(folder, tokenizer):
+    steps = sampler_of(config_of(folder), tokenizer, rows=20).steps(TrainState())
+    next(steps)
+    os.utime(folder / "train.jsonl", (1, 1))
+    assert len(list(itertools.islice(steps, 20))) == 20
 
 
 def test_a_stream_without_a_row_worth_learning_from_is_refused(folder, tokenizer):
