@@ -181,23 +181,24 @@ def test_mixed_precision_is_off_on_a_cpu():
 PAGES = """
 import resource, torch, runtime
 {before}
-def faults():
+def mapped_anew():
     start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    torch.zeros(2**24)  # 64 MB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - start
-faults()
-print(faults())
+    torch.zeros(2**24)  # 64 MB: 16,384 pages
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - start > 1_000
+print(sum(mapped_anew() for _ in range(30)))
 """
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep memory")
 def test_memory_that_is_kept_is_not_mapped_anew():
-    again = {}
+    """The first few times may be: small objects that outlive a tensor can lie in the memory it left."""
+    times = {}
     for before in ("", "runtime.keep_memory()"):
         command = [sys.executable, "-c", PAGES.format(before=before)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        again[before] = int(done.stdout)
-    assert again[""] > 20 > again["runtime.keep_memory()"]
+        times[before] = int(done.stdout)
+    assert times[""] == 30
+    assert times["runtime.keep_memory()"] < 15
 
 
 def test_threads_below_one_are_refused():
