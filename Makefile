@@ -28,7 +28,7 @@ test-all: .venv/dev.stamp
 	$(BIN)/python -m pytest -n 2 -m ""
 
 .venv/main.stamp: requirements.txt
-	@echo "installing the packages into .venv (1.8 GB)"
+	@echo "installing the packages into .venv (1.5 GB)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@

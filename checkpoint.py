@@ -43,9 +43,11 @@ class TrainState:
     needs_validation: bool = False
     """The validation that belongs to this step is still to come: a signal was faster."""
     corpus_tokens: list[int] = field(default_factory=list)
-    """Those of each corpus, where there are several."""
+    """Real target tokens learned from each corpus, where there are several."""
     stream: dict[str, Json] = field(default_factory=dict)
-    """With --streaming, the position of each lane (see streaming.py) by its number; epoch and batch do not count."""
+    """With --streaming, the position of each lane (see streaming.py) by its number.
+
+    `batch` stays 0 then, and `epoch` is only reported."""
 
 
 def save_state(path: Path, state: TrainState, tensors: dict[str, Tensor], keep: int) -> Path:
@@ -56,7 +58,7 @@ def save_state(path: Path, state: TrainState, tensors: dict[str, Tensor], keep: 
     replaced = root / f".{final.name}{REPLACED}"
     shutil.rmtree(temporary, ignore_errors=True)
     try:
-        raw, stamp = tensor_files.pack(tensors, state.step)
+        raw, stamp = tensor_files.pack(tensors, str(state.step))
         record: dict[str, Json] = {"state": to_json(state), "tensors": stamp}
         record["checksum"] = checksum(record)
         runtime.write_atomic(temporary / STATE_TENSORS, raw)

@@ -30,7 +30,7 @@ def loss_sum(model: nn.Module, batch: Batch, label_smoothing: float) -> Tensor:
     return F.cross_entropy(logits.float(), target, label_smoothing=label_smoothing, reduction="sum")
 
 
-def _key_biases(model: Transformer) -> list[tuple[Tensor, Tensor]]:
+def _key_bias_masks(model: Transformer) -> list[tuple[Tensor, Tensor]]:
     """The biases of queries, keys and values of a model, each with a mask that is 0 for those of the keys.
 
     A bias of the keys moves all scores of a query alike, so it changes nothing and its gradient is zero but for
@@ -78,7 +78,7 @@ class Learner:
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.dtype = runtime.autocast_dtype(device, config.mixed_precision)
         self.pool = ThreadPoolExecutor(workers if device.type == "cpu" else 1)
-        self.steady = _key_biases(model)
+        self.key_bias_masks = _key_bias_masks(model)
         self.optimizers = make_optimizers(model, config, self.pool)
         self.first_bad = torch.zeros((), dtype=torch.int64, device=device)
         """The first step whose loss or gradient was not finite; 0 while there is none. Stays on the device."""
@@ -99,7 +99,7 @@ class Learner:
         seeds = numbers.generate_state(ranks * len(batches), np.uint64)[distributed.rank() :: ranks].tolist()
         add_up = self._add_up if self.replica is None else self._add_up_over_ranks
         total = distributed.add_up(add_up(batches, seeds)) / num_tokens
-        for bias, learns in self.steady:
+        for bias, learns in self.key_bias_masks:
             assert bias.grad is not None
             bias.grad.mul_(learns)
         # The gradients are the mean of the ranks' sums.

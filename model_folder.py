@@ -27,7 +27,8 @@ from tokenizer import Tokenizer
 FORMAT_VERSION = 5
 WEIGHTS = "model.safetensors"
 CARD = "README.md"
-SIDE_FILES = ("tokenizer.json", "font.ttf", STATISTICS, shortlist.FILE)
+TOKENIZER = "tokenizer.json"
+SIDE_FILES = (TOKENIZER, "font.ttf", STATISTICS, shortlist.FILE)
 """What `create` may write beside config.json, which holds their checksums."""
 # Far more than our own files have: a larger one is refused before it is read.
 MAX_JSON, MAX_SIDE_FILE = 4 << 20, 256 << 20
@@ -119,7 +120,7 @@ def create(path: Path, config: Config, tokenizer: Tokenizer, source: Input, data
         "versions": dict(versions),
         "data_fingerprint": data_fingerprint,
     }
-    tokenizer.save(path / "tokenizer.json")
+    tokenizer.save(path / TOKENIZER)
     source.save(path)
     record["files"] = {name: _file_checksum(path / name) for name in SIDE_FILES if (path / name).is_file()}
     record["config"] = to_json(config)
@@ -208,14 +209,15 @@ def load(path: Path, device: torch.device) -> LoadedModel:
         FileNotFoundError, ValueError: see `read_config`; also weights that are missing, damaged or do not fit.
     """
     config, _ = read_config(path)
-    tokenizer = Tokenizer.load(path / "tokenizer.json")
+    tokenizer = Tokenizer.load(path / TOKENIZER)
     source = read_source(config, tokenizer, path)
     if not (path / WEIGHTS).is_file():
         raise FileNotFoundError(f"{path} has no {WEIGHTS} yet; its training has not reached a validation")
     try:
         shapes = tensor_files.read_shapes(path / WEIGHTS)
         model = _outline(config, tokenizer.vocab_size, source, shapes, path / WEIGHTS)
-        tensors, _ = tensor_files.read(path / WEIGHTS)
+        tensors, stamp = tensor_files.read(path / WEIGHTS)
+        _check_origin(stamp, path)
     except ValueError as error:
         restore = (
             f"restore it: python train.py --resume {path}"
@@ -229,6 +231,13 @@ def load(path: Path, device: torch.device) -> LoadedModel:
     if not all(p.isfinite().all() for p in model.parameters()):
         raise ValueError(f"{path / WEIGHTS} holds values that are not finite; train it again")
     return LoadedModel(model.eval().to(device), tokenizer, source, config, path)
+
+
+def _check_origin(stamp: str, path: Path) -> None:
+    """See that weights learned with the subwords of this folder; those of another run may have the same shapes."""
+    match stamp.split():  # of older formats and other programs it does not say
+        case [_, vocabulary, _] if vocabulary != _file_checksum(path / TOKENIZER):
+            raise ValueError(f"{path / WEIGHTS} is of another model: it learned with another {TOKENIZER}")
 
 
 class _Undrawn(TorchFunctionMode):
@@ -301,12 +310,12 @@ def newest_run(root: Path = Path("runs")) -> Path:
 
 
 def save_weights(path: Path, model: nn.Module, step: int = 0) -> str:
-    """Write model.safetensors, the weights of that step; returns the stamp that it carries."""
+    """Write model.safetensors, the weights of that step, into a folder begun by `create`; returns their stamp."""
     return write_weights(path, tensor_files.of_model(model), step)
 
 
 def write_weights(path: Path, tensors: dict[str, Tensor], step: int) -> str:
     """The same from tensors by name."""
-    raw, stamp = tensor_files.pack(tensors, step)
+    raw, stamp = tensor_files.pack(tensors, f"{step} {_file_checksum(path / TOKENIZER)}")
     runtime.write_atomic(path / WEIGHTS, raw)
     return stamp

@@ -6,11 +6,11 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import datasets
 import huggingface_hub
@@ -54,7 +54,8 @@ LONG_BYTES = 32 << 20
 BATCH = 32
 
 
-class Stream(NamedTuple):
+@dataclass
+class Stream:
     """A split that is read row by row, each time from its beginning or from where it was left."""
 
     rows: datasets.IterableDataset
@@ -63,8 +64,8 @@ class Stream(NamedTuple):
     """How many there are, or about how many; None where nobody can tell."""
     identity: str
     """Changes when the beginning or the size of what is read does."""
-    files: tuple[str, ...] = ()
-    """State of each file that is read (`cells.stamp`), where they are files of this machine."""
+    files: dict[Path, str] = field(default_factory=dict)
+    """State (`cells.stamp`) of each file that is read, where they are files of this machine."""
 
     def require_unchanged(self) -> None:
         """See that the files are still those of the beginning.
@@ -72,22 +73,25 @@ class Stream(NamedTuple):
         Raises:
             ValueError: one has changed, or is gone.
         """
-        for recorded in self.files:
-            path = Path(recorded.partition(" ")[2])
+        for path, known in self.files.items():
             # Only a file that looks changed is opened: a corpus may have many, and each block asks for all.
-            if cells.stamp(path) != recorded and not (
-                path.is_file() and readers.glimpse(path).digest in self.identity.split()
-            ):
-                raise ValueError(f"{path} has changed while it was read; restore it and go on with --resume")
+            if (now := cells.stamp(path)) != known:
+                if not path.is_file() or readers.glimpse(path).digest not in self.identity.split():
+                    raise ValueError(
+                        f"{path} has changed while it was read; restore it and go on with --resume"
+                    )
+                self.files[path] = now
 
 
 def _of_files(rows: datasets.IterableDataset, files: Sequence[Path], num_rows: int | None = None) -> Stream:
     """A stream of these files; counted roughly by their beginnings unless the number of rows is given."""
+    # Before the files are read: a change in between must not go unseen.
+    states = {file: cells.stamp(file) for file in files}
     seen = [readers.glimpse(file) for file in files]
     if num_rows is None:
         num_rows = sum(content.num_lines for content in seen)
     identity = " ".join(content.digest for content in seen)
-    return Stream(rows, num_rows, identity, tuple(map(cells.stamp, files)))
+    return Stream(rows, num_rows, identity, states)
 
 
 @dataclass(frozen=True)

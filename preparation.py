@@ -19,9 +19,9 @@ SHORTLIST_ROWS = 50_000
 
 
 def make_sides(config: Config, rows: Dataset, path: Path | None) -> tuple[Tokenizer, Input]:
-    """Tokenizer and source side: from the training rows, or from the folder of the run that goes on."""
+    """Tokenizer and source side: from the training rows, or from the folder of a run (to go on, or --init-from)."""
     if path is not None:
-        tokenizer = Tokenizer.load(path / "tokenizer.json")
+        tokenizer = Tokenizer.load(path / model_folder.TOKENIZER)
         return tokenizer, model_folder.read_source(config, tokenizer, path)
     # A source that is no token ids needs no vocabulary.
     sides = ("src", "tgt") if config.data.source == "text" else ("tgt",)

@@ -136,7 +136,9 @@ def aligned_files(path: Path, src: str, tgt: str) -> dict[str, tuple[Path, Path]
 
 
 def _two_files(suffixes: Mapping[str, Path], src: str, tgt: str, prefix: Path) -> tuple[Path, Path]:
-    names = match_sides(list(suffixes), src, tgt, f"the text files {prefix}.*")
+    names = match_sides(
+        list(suffixes), src, tgt, f"the text files {prefix}.*, whose last part is the language"
+    )
     return suffixes[names[0]], suffixes[names[1]]
 
 
@@ -150,7 +152,8 @@ def match_sides(names: Sequence[str], src: str, tgt: str, where: str) -> tuple[s
     for flag, wanted in (("--src", src), ("--tgt", tgt)):
         fitting = _candidates(wanted, names)
         if not fitting:
-            raise ValueError(f"{flag} {wanted} is not in {where}; there is: {', '.join(names) or 'nothing'}")
+            there = ", ".join(names) or "nothing"
+            raise ValueError(f"{flag} {wanted} is not in {where}; there is: {there}; pass another {flag}")
         if len(fitting) > 1:
             raise ValueError(
                 f"{flag} {wanted} could be several of {where}: {', '.join(fitting)}; give one of them"

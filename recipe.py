@@ -14,6 +14,7 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
             "phrasebook", batch_tokens=1_024, lr=4e-3, warmup_steps=200, label_smoothing=0.05, ema_decay=0.99
         ),
     ),
+    # For corpora of fewer than 100,000 pairs.
     "tiny": (
         ModelConfig(d_model=128, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=512, dropout=0.1),
         TrainConfig(
@@ -79,24 +80,24 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
     # A subword should be met often enough to be learned: the vocabulary grows with the root of the corpus. The
     # embedded one has fewer words than others of its size.
     factor = 24 if name == "phrasebook" else 36
-    vocab_size = min(32_000, max(1_000, round(factor * num_pairs**0.5, -3)))
+    vocab_size = min(32_000, max(1_000, int(round(factor * num_pairs**0.5, -3))))
     schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
     minutes = train.max_minutes
-    budget = f"{minutes or 0:g} minutes"
+    limits = [f"{train.max_steps:,} steps"] if train.max_steps else []
+    budget = " or ".join([*limits, *([f"{minutes:g} minutes"] if minutes else [])])
     if minutes is None and train.max_steps is None:
         if _is_builtin(config.data):
             minutes, budget = 5.0, "5 minutes, enough for the embedded corpus"
         else:
             schedule, budget = "inverse-sqrt", "no budget, so until validation no longer improves"
     if train.max_steps:
-        budget = " or ".join([f"{train.max_steps:,} steps", *([f"{minutes:g} minutes"] if minutes else [])])
         # A warm-up as long as the run would never let it learn.
         preset = replace(preset, warmup_steps=max(1, min(preset.warmup_steps, train.max_steps // 5)))
     if config.data.source == "features":  # each target token has many frames
         preset = replace(preset, batch_tokens=preset.batch_tokens // 2)
     preset = replace(preset, schedule=schedule, max_minutes=minutes)
-    chosen = Config(config.data, replace(model, vocab_size=int(vocab_size)), preset, config.source)
-    sizes = [] if train.init_from else [f"at most {vocab_size:,.0f} subwords for {num_pairs:,} pairs"]
+    chosen = Config(config.data, replace(model, vocab_size=vocab_size), preset, config.source)
+    sizes = [] if train.init_from else [f"at most {vocab_size:,} subwords for {num_pairs:,} pairs"]
     return chosen, ", ".join([f"preset {name} ({why})", *sizes, f"{schedule} schedule ({budget})"])
 
 
@@ -115,8 +116,8 @@ def _choose_preset(
         num_tokens = min(
             seconds * speed, (config.train.max_steps or math.inf) * PRESETS["compact"][1].batch_tokens
         )
-        is_long = num_tokens >= COMPACT_EPOCHS * num_pairs * TOKENS_PER_PAIR
-        if is_long and num_pairs >= 10_000 and config.data.source == "text":
+        has_time = num_tokens >= COMPACT_EPOCHS * num_pairs * TOKENS_PER_PAIR
+        if has_time and num_pairs >= 10_000 and config.data.source == "text":
             return "compact", f"10,000 to 100,000 pairs, and time for {COMPACT_EPOCHS} epochs"
         return "tiny", "fewer than 100,000 pairs"
     if has_accelerator:

@@ -9,6 +9,7 @@ import torch
 import distributed
 import model_folder
 import runtime
+from checkpoint import checkpoints
 from command_line import parse_args
 from config import Config, DataConfig, TrainConfig, check_source
 from corpus import Splits, read_splits
@@ -52,7 +53,7 @@ class TrainCommand(Config):
     run: RunConfig = field(default_factory=RunConfig)
 
 
-def placed(cmd: TrainCommand, args: list[str] | None) -> tuple[TrainCommand, Path]:
+def resolve_folder(cmd: TrainCommand, args: list[str] | None) -> tuple[TrainCommand, Path]:
     """The command with all that --init-from fixes, and the model folder of the run.
 
     It goes on with a run of that folder if torchrun started the ranks again and an earlier start of them began it.
@@ -116,6 +117,10 @@ def refuse_taken(out: Path) -> None:
             )
         advice = f"go on with it: --resume {out}, or choose another folder: --out DIR"
         raise ValueError(f"{out} holds an unfinished run; {advice}")
+    if checkpoints(out) or any((out / name).exists() for name in (model_folder.WEIGHTS, "metrics.jsonl")):
+        raise ValueError(
+            f"{out} has lost the config.json of its run; restore it, or choose another folder: --out DIR"
+        )
     if (out / runtime.LOCK).exists():  # of a run that was killed before it began, or that holds it just now
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -187,8 +192,6 @@ def final_config(cmd: TrainCommand, workers: int, device: torch.device) -> Confi
         raise ValueError("--patience None never ends without --max-minutes or --max-steps; give one of them")
     if given is not None and given < ranks:
         advice = f"start at most {given}, or a new run with a larger --accumulate"
-        raise ValueError(
-            f"--accumulate {given}: so few micro-batches a step are too few for {ranks} ranks; {advice}"
-        )
+        raise ValueError(f"--accumulate {given} gives fewer micro-batches than the {ranks} ranks; {advice}")
     accumulate = given or max(ranks, num_micro_batches(cmd, workers * ranks, device.type != "cpu"))
     return Config(cmd.data, cmd.model, replace(cmd.train, accumulate=accumulate), cmd.source)

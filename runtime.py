@@ -23,13 +23,13 @@ LOCK = ".lock"
 HELD: set[int] = set()
 MOST_CHARACTERS = 1_000
 """Of a message: a damaged file may be quoted in it."""
-# What glibc's mallopt is told: the number of a setting in malloc.h, and its value.
-KEEP_MEMORY = {
-    -8: 1,  # M_ARENA_MAX: what one thread has freed serves the others too
-    -3: 2**30,  # M_MMAP_THRESHOLD
-    -1: -1,  # M_TRIM_THRESHOLD: nothing goes back
-    -2: 2**26,  # M_TOP_PAD
-}
+# What glibc is told: the name of a setting in the environment, its number for mallopt, and its value.
+KEEP_MEMORY = (
+    ("MALLOC_ARENA_MAX", -8, 1),  # what one thread has freed serves the others too
+    ("MALLOC_MMAP_MAX_", -4, 0),  # no block is a mapping of its own
+    ("MALLOC_TRIM_THRESHOLD_", -1, -1),  # nothing goes back
+    ("MALLOC_TOP_PAD_", -2, 2**26),
+)
 INCOMPLETE = ".incomplete"
 """How the name of a file or folder ends that is still being written; its first character is a dot."""
 
@@ -78,7 +78,7 @@ def keep_memory() -> None:
     """
     if platform.libc_ver()[0] == "glibc":
         mallopt = ctypes.CDLL(None).mallopt
-        for setting, value in KEEP_MEMORY.items():
+        for _, setting, value in KEEP_MEMORY:
             mallopt(setting, value)
 
 

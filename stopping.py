@@ -19,7 +19,9 @@ class StopRequest:
 
     def __enter__(self) -> "StopRequest":
         numbers = (signal.SIGINT, signal.SIGTERM)
-        self.before = [(number, signal.signal(number, self._remember)) for number in numbers]
+        self.before = [(number, signal.getsignal(number)) for number in numbers]
+        for number in numbers:
+            signal.signal(number, self._remember)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -36,10 +38,10 @@ class StopRequest:
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
         """Inside, a signal raises Interrupted, and one that came before does so at the beginning."""
-        if self.signal is not None:
-            raise Interrupted
         self.is_interruptible = True
         try:
+            if self.signal is not None:
+                raise Interrupted
             yield
         finally:
             self.is_interruptible = False

@@ -16,9 +16,10 @@ import numpy as np
 from datasets.distributed import split_dataset_by_node
 
 import distributed
+from arrays import Ints
 from checkpoint import TrainState
 from config import DataConfig
-from corpus import Ints, Mixture, Report, SplitReport, Splits
+from corpus import Mixture, Report, SplitReport, Splits
 from dataset import Batch, BatchSampler, Padding, encode_split
 from inputs import Ids, Input
 from origins import ROW_FEATURES, Stream

@@ -1,4 +1,4 @@
-"""Dataclasses as JSON and back: every field, no other, each of its own type."""
+"""Dataclasses as JSON and back: every field, no other, each of its own type (a dict as it is)."""
 
 import hashlib
 import json
@@ -46,19 +46,17 @@ def _typed(hint: object, value: Json, where: str) -> object:
     if get_origin(hint) is dict and isinstance(value, dict):
         return value
     if get_origin(hint) is Literal:
-        allowed: tuple[object, ...] = get_args(hint)
-    elif get_origin(hint) in (types.UnionType, Union):
+        if value not in get_args(hint):
+            raise ValueError(f"{where} must be {' or '.join(map(str, get_args(hint)))}, got {value!r:.40}")
+        return value
+    if get_origin(hint) in (types.UnionType, Union):
         if value is None and type(None) in get_args(hint):
             return None
         return _typed(next(a for a in get_args(hint) if a is not type(None)), value, where)
-    else:
-        if hint is float and type(value) is int and abs(value) < 2**53:
-            value = float(value)
-        if type(value) is hint:
-            return value
-        allowed = (getattr(hint, "__name__", hint),)
-    if value not in allowed:
-        raise ValueError(f"{where} must be {' or '.join(map(str, allowed))}, got {value!r:.40}")
+    if hint is float and type(value) is int and abs(value) < 2**53:
+        value = float(value)
+    if type(value) is not hint:
+        raise ValueError(f"{where} must be {getattr(hint, '__name__', hint)}, got {value!r:.40}")
     return value
 
 

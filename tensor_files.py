@@ -1,4 +1,4 @@
-"""Weights by name, and the safetensors files that hold them with their step and checksum."""
+"""Weights by name, and the safetensors files that hold them with their origin and checksum."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ def copy_into(model: nn.Module, tensors: dict[str, Tensor], source: Path) -> Non
     """Fill a model in place.
 
     Raises:
-        ValueError: a tensor is missing, left over or of another shape.
+        ValueError: a tensor is missing, left over, of another shape or no floating-point one.
     """
     mine = of_model(model)
     shapes, given = ({name: tuple(t.shape) for name, t in of.items()} for of in (mine, tensors))
@@ -36,12 +36,14 @@ def copy_into(model: nn.Module, tensors: dict[str, Tensor], source: Path) -> Non
 
 
 def check_types(tensors: dict[str, Tensor], source: Path) -> None:
+    """See that all are floating-point."""
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():
             raise ValueError(f"{source} does not fit its config.json: {name} holds {tensor.dtype}")
 
 
 def check_shapes(expected: Shapes, given: Shapes, source: Path) -> None:
+    """See that names and shapes are the expected ones."""
     if unlike := sorted(set(expected) ^ set(given)):
         raise ValueError(
             f"{source} does not fit its config.json: {len(unlike)} tensors differ, first {unlike[0]}"
@@ -53,21 +55,21 @@ def check_shapes(expected: Shapes, given: Shapes, source: Path) -> None:
             )
 
 
-def pack(tensors: dict[str, Tensor], step: int) -> tuple[bytes, str]:
-    """The content of a safetensors file that carries its step and checksum, and those."""
+def pack(tensors: dict[str, Tensor], origin: str) -> tuple[bytes, str]:
+    """The content of a safetensors file that carries its stamp, and that: the origin and a checksum."""
     cpu = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
-    stamp = _stamp(cpu, str(step))
+    stamp = _stamp(cpu, origin)
     return safetensors.torch.save(cpu, {"stamp": stamp}), stamp
 
 
-def _stamp(tensors: dict[str, Tensor], step: str) -> str:
-    """In one string, for safetensors writes several ones in any order."""
-    digest = hashlib.blake2b(step.encode(), digest_size=16)
+def _stamp(tensors: dict[str, Tensor], origin: str) -> str:
+    """Origin and digest as one string: safetensors writes several metadata entries in no fixed order."""
+    digest = hashlib.blake2b(origin.encode(), digest_size=16)
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return f"{step} {digest.hexdigest()}"
+    return f"{origin} {digest.hexdigest()}"
 
 
 def read_shapes(file: Path) -> Shapes:
@@ -103,6 +105,6 @@ def read(file: Path) -> tuple[dict[str, Tensor], str]:
             stamp = str((opened.metadata() or {}).get("stamp", ""))
     except (safetensors.SafetensorError, KeyError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{file} is not a complete safetensors file: {error}") from None
-    if stamp and stamp != _stamp(tensors, stamp.partition(" ")[0]):
+    if stamp and stamp != _stamp(tensors, stamp.rpartition(" ")[0]):
         raise ValueError(f"{file} is damaged, its checksum differs")
     return tensors, stamp

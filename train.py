@@ -6,7 +6,7 @@ import math
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ from learner import Learner
 from model import Transformer
 from preparation import learn_shortlist, make_sampler, make_sides
 from reporting import USES, Reporter, write_card
-from run_settings import LAUNCH, TrainCommand, final_config, placed, prepare_run, refuse_taken
+from run_settings import LAUNCH, TrainCommand, final_config, prepare_run, refuse_taken, resolve_folder
 from scores import Score, score
 from sources import StripEmbedding
 from stopping import Interrupted, StopRequest
@@ -106,26 +106,34 @@ def train(
     started = time.monotonic() - state.elapsed_s
     logged_at, logged_tokens = time.monotonic(), state.target_tokens
     signal_number = 0
+
+    def save() -> None:
+        _check_finite(learner, path)
+        if reporter is not None:
+            reporter.flush()
+        _save(learner, state, path, config.keep_checkpoints)
+
     with StopRequest() as stop:
         while state.needs_validation or not _is_over(state, config):
-            # One comes first where a signal broke it off, and where the weights to start from are another model's.
+            # A validation comes before the first step when a signal cut the last one short, or when the run starts
+            # from another model's weights.
             if not state.needs_validation:
                 lr = learning_rate(state.step + 1, progress_of(state.step, state.elapsed_s, config), config)
-                batches = _next(stream, learner, state, config, path)
+                batches = _next(stream, save, path)
                 loss, norm = learner.step(batches, lr, state.step + 1)
                 state.step += 1
                 signal_number = _agree(state, batches, time.monotonic() - started, stop)
                 state.needs_validation = state.step % validate_every == 0 or _is_over(state, config)
                 if state.step % config.log_every == 0 or state.needs_validation:
                     _check_finite(learner, path)
-                    rate = (state.target_tokens - logged_tokens) / (time.monotonic() - logged_at)
-                    values = {
-                        "loss": loss.item(),
-                        "lr": lr,
-                        "gradient_norm": norm.item(),
-                        "tokens_per_s": rate,
-                    }
                     if reporter is not None:
+                        rate = (state.target_tokens - logged_tokens) / (time.monotonic() - logged_at)
+                        values = {
+                            "loss": loss.item(),
+                            "lr": lr,
+                            "gradient_norm": norm.item(),
+                            "tokens_per_s": rate,
+                        }
                         reporter.log_step(state, values, progress_of(state.step, state.elapsed_s, config))
                     logged_at, logged_tokens = time.monotonic(), state.target_tokens
             is_validation = state.needs_validation
@@ -135,23 +143,18 @@ def train(
                 signal_number = _agree(state, [], time.monotonic() - started, stop)
                 logged_at = time.monotonic()
             if is_validation or signal_number:
-                _check_finite(learner, path)
-                if reporter is not None:
-                    reporter.flush()
-                _save(learner, state, path, config.keep_checkpoints)
+                save()
             if signal_number:
                 _stop(state, reporter, path, signal_number)
 
 
-def _next(
-    stream: Iterator[list[Batch]], learner: Learner, state: TrainState, config: TrainConfig, path: Path
-) -> list[Batch]:
+def _next(stream: Iterator[list[Batch]], save: Callable[[], None], path: Path) -> list[Batch]:
     """The next step's micro-batches; where a row far down a stream is broken, nothing learned before it is lost."""
     try:
         return next(stream)
     except (ValueError, OSError) as error:
         if distributed.world_size() == 1:  # the other ranks do not know of it, and could not take part
-            _save(learner, state, path, config.keep_checkpoints)
+            save()
         raise ValueError(f"{_reason(error, path)}; {_last_good(path)}") from error
 
 
@@ -237,7 +240,7 @@ def run(
     Args:
         held: takes the lock of the model folder, which rank 0 holds for all.
     """
-    cmd, path = placed(cmd, args)
+    cmd, path = resolve_folder(cmd, args)
     is_resumed = cmd.run.resume is not None
     if is_resumed:
         model_folder.read_config(path)  # there is a run, and no link in it leads elsewhere
@@ -253,14 +256,12 @@ def run(
     with distributed.first_on_machine_first():
         sampler = make_sampler(splits, tokenizer, source, config)
     print(*(describe(splits, config.data) if config.data.streaming else ()), splits.report, sep="\n")
-    longest = config.data.max_length if config.model.positions == "learned" else None
-    for split in splits.keys() - {"train"}:
-        check_sources(splits[split], source, split, longest)
+    _check_scored(splits, source, config)
     distributed.require_same("training data", f"{splits.fingerprint} {tokenizer.digest} {source.digest}")
-    if distributed.is_first() and not is_resumed:
-        held.enter_context(runtime.locked(path))
-        refuse_taken(path)  # again: another run may have come and gone
     if distributed.is_first():
+        if not is_resumed:
+            held.enter_context(runtime.locked(path))
+            refuse_taken(path)  # again: another run may have come and gone
         checkpoint.clear_leftovers(path)
     distributed.barrier()
     model = model_folder.build(config, tokenizer.vocab_size, source)
@@ -286,6 +287,13 @@ def run(
         learned_from = sampler.num_pairs if splits.is_counted else None
         write_card(path, config, state, scores, learned_from, learner.num_parameters)
     _say_done(path, config, state, splits["validation"][0]["src"])
+
+
+def _check_scored(splits: Splits, source: Input, config: Config) -> None:
+    """See that validation and test rows can be read: nothing drops one of them."""
+    longest = config.data.max_length if config.model.positions == "learned" else None
+    for split in splits.keys() - {"train"}:
+        check_sources(splits[split], source, split, longest)
 
 
 def _steps(sampler: BatchSampler | StreamSampler, config: TrainConfig) -> str:

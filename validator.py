@@ -40,8 +40,8 @@ class Validator:
         num = min(len(rows), VALIDATION_ROWS)
         chosen = rows.select([i * len(rows) // num for i in range(num)])[:]
         self.sources, self.references = list(chosen["src"]), list(chosen["tgt"])
-        has_words = (s for s in self.sources if not isinstance(s, str) or any(map(str.isalpha, s)))
-        self.pictured = next(has_words, "1")
+        with_words = (s for s in self.sources if not isinstance(s, str) or any(map(str.isalpha, s)))
+        self.example = next(with_words, "1")
         self.learner, self.tgt, self.names = learner, config.data.tgt, config.data.dataset
         self.translator = Translator(
             learner.averaged,
@@ -77,7 +77,7 @@ class Validator:
             state.bad_validations += 1
         if reporter is None:
             return
-        picture = self.translator.attention(self.pictured)
+        picture = self.translator.attention(self.example)
         values = {"bleu": bleu, "chrf": chrf}
         reporter.log_validation(state, values, translations[:NUM_SAMPLES], picture)
         if state.corpus_tokens:

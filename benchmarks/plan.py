@@ -14,18 +14,12 @@ from decoding_speed import Translating
 from pairs import PairsConfig
 from peers import FULL, TINY, Architecture
 
+from runtime import KEEP_MEMORY
 from strict_json import Json
 
 Part = Literal["all", "model", "training", "decoding", "startup", "growth", "quality", "report"]
 Record = Iterator[dict[str, Json]]
 """The results of a part so far, again after each run."""
-# What `runtime.keep_memory` does in our own processes: else glibc gives large blocks like logits back to the system,
-# and every step faults their pages anew.
-KEEP_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": "1073741824",
-    "MALLOC_TRIM_THRESHOLD_": "4294967296",
-    "MALLOC_TOP_PAD_": "268435456",
-}
 SHORTLIST = 16
 """Candidates of a subword in the variants with a shortlist."""
 DECODERS: tuple[Translating, ...] = ("ours", "ctranslate2", "huggingface")
@@ -43,8 +37,8 @@ class Variant(NamedTuple):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What is set in its process's environment."""
-        return KEEP_MEMORY if self.keeps_memory else {}
+        """What is set in its process's environment: what `runtime.keep_memory` does in our own processes."""
+        return {name: str(value % 2**64) for name, _, value in KEEP_MEMORY} if self.keeps_memory else {}
 
 
 TRAINING = (
@@ -58,8 +52,8 @@ DECODING = (
     *(Variant("ours", threads, shortlist=SHORTLIST) for threads in (1, 2)),
     *(Variant(engine, 2) for engine in DECODERS),
     Variant("ctranslate2", 2, layout="intra"),
-    Variant("ctranslate2", 2, keeps_memory=True),
-    Variant("huggingface", 2, keeps_memory=True),
+    *(Variant(engine, threads, keeps_memory=True) for threads in (1, 2) for engine in DECODERS[1:]),
+    Variant("ctranslate2", 2, keeps_memory=True, layout="intra"),
 )
 
 

@@ -286,8 +286,9 @@ def test_a_pre_norm_model_cannot_become_a_marian_model(models):
 
 
 def test_learned_positions_are_refused(tmp_path):
+    path = make_model_folder(tmp_path / "learned", positions="learned")
+    loaded = model_folder.load(path, torch.device("cpu"))
     pytest.importorskip("ctranslate2", reason="a peer of the benchmark, not installed")
-    loaded = model_folder.load(model_folder(tmp_path / "learned", positions="learned"), torch.device("cpu"))
     with pytest.raises(ValueError, match="learned positions; train one with --positions sinusoidal"):
         export.to_ctranslate2(loaded, tmp_path / "out")
 

@@ -292,6 +292,7 @@ def test_a_run_that_went_back_drops_the_damaged_future(tmp_path):
 
 def a_run(path, score=9.0):
     """A folder whose best weights are ones, of step 1, and whose newest checkpoint is of step 2."""
+    (path / "tokenizer.json").write_text("{}")
     model = torch.nn.Linear(2, 2)
     torch.nn.init.ones_(model.weight)
     torch.nn.init.ones_(model.bias)
@@ -453,6 +454,19 @@ def test_a_folder_of_format_2_loads_as_one_that_adamw_trained(damaged):
     del record["config"]["train"]["optimizer"], record["config"]["train"]["init_from"]
     rewrite(damaged, record)
     assert model_folder.load(damaged, CPU).config.train.optimizer == "adamw"
+
+
+def test_weights_that_learned_with_another_tokenizer_are_refused_though_their_shapes_fit(damaged, tmp_path):
+    tokenizer = Tokenizer.train(["a fall smext", "another fall smext"], 270)
+    other = tmp_path / "other"
+    model_folder.create(other, CONFIG, tokenizer, TextInput(tokenizer), "abc")
+    model = model_folder.build(CONFIG, tokenizer.vocab_size, TextInput(tokenizer))
+    model_folder.save_weights(other, model)
+    shutil.copy(other / "model.safetensors", damaged)
+    with pytest.raises(
+        ValueError, match=r"model\.safetensors is of another model.*tokenizer\.json; copy it anew"
+    ):
+        model_folder.load(damaged, CPU)
 
 
 def test_weights_of_another_front_end_than_the_config_says_are_refused_before_it_is_built(tmp_path):

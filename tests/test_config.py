@@ -1,10 +1,12 @@
 """Settings: their checks and their explanations."""
 
+import inspect
 from dataclasses import fields
 
 import pytest
 
 from config import Config, DataConfig, DecodeConfig, ModelConfig, SourceConfig, TrainConfig, check_source
+from run_settings import RunConfig
 
 
 @pytest.mark.parametrize(
@@ -75,8 +77,8 @@ def test_learned_positions_must_hold_the_widest_character():
 
 
 def test_every_setting_explains_itself():
-    for cls in (DataConfig, ModelConfig, TrainConfig, DecodeConfig):
-        source = __import__("inspect").getsource(cls)
+    for cls in (DataConfig, ModelConfig, TrainConfig, SourceConfig, RunConfig, DecodeConfig):
+        source = inspect.getsource(cls)
         for f in fields(cls):
             assert f"\n    {f.name}: " in source
             after = source.split(f"\n    {f.name}: ", 1)[1].split("\n", 1)[1].lstrip()

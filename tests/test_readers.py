@@ -217,7 +217,10 @@ def test_text_files_are_found_by_prefix_and_in_a_folder(tmp_path):
 def test_a_text_file_without_its_other_side_is_named_with_those_there_are(tmp_path):
     write(tmp_path / "c.en", "x\n")
     write(tmp_path / "c.fr", "x\n")
-    with pytest.raises(ValueError, match=r"--tgt de is not in the text files .*c\.\*; there is: en, fr"):
+    with pytest.raises(
+        ValueError,
+        match=r"--tgt de is not in the text files .*c\.\*, whose last part is the language; there is: en, fr",
+    ):
         readers.aligned_files(tmp_path / "c", "en", "de")
 
 

@@ -1,6 +1,7 @@
 """Runs that are stopped, killed, moved to a full disk or started from another: nothing is lost, nothing is twice."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -218,6 +219,39 @@ def test_a_model_whose_checkpoints_are_gone_is_not_trained_over(run, monkeypatch
         ):
             run("--resume", "run", "--max-steps", 30)
     assert (path / "model.safetensors").read_bytes() == before and len(metrics(path)) == 6
+
+
+def test_a_run_that_has_lost_its_config_is_left_as_it_is(run):
+    path = run("--max-steps", 10)
+    (path / "config.json").unlink()
+    before = sorted(file for file in path.rglob("*") if file.is_file())
+    with pytest.raises(ValueError, match="run has lost the config.json of its run; restore it, or choose"):
+        run("--max-steps", 10)
+    assert sorted(file for file in path.rglob("*") if file.is_file()) == before
+
+
+def test_a_broken_source_of_batches_does_not_save_weights_that_are_not_finite(run, monkeypatch):
+    real = Learner.step
+
+    def step(self, batches, lr, number):
+        if number == 13:
+            next(self.model.parameters()).data.fill_(math.nan)
+        return real(self, batches, lr, number)
+
+    def batches(*given):
+        for number, group in enumerate(real_batches(*given), 1):
+            if number == 15:
+                raise ValueError("a broken row")
+            yield group
+
+    real_batches = train.batches_from
+    monkeypatch.setattr(Learner, "step", step)
+    monkeypatch.setattr(train, "batches_from", batches)
+    with pytest.raises(
+        ValueError, match="not finite at step 13; last good checkpoint: run/checkpoints/000010"
+    ):
+        run("--max-steps", 30, "--log-every", 20)
+    assert [p.name for p in checkpoint.checkpoints(Path("run"))][-1] == "000010"
 
 
 def test_a_checkpoint_under_the_number_of_another_is_skipped(run, monkeypatch, capsys):

@@ -164,12 +164,14 @@ def test_a_broken_row_far_down_a_stream_costs_no_step(tmp_path, monkeypatch):
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:250], b"\xff" + lines[250], *lines[251:]]))
     given = ["--dataset", str(path), "--src", "en", "--tgt", "de", "--streaming", "--buffer", "70"]
+    real, taken = Learner.step, []
+    monkeypatch.setattr(Learner, "step", lambda *given: taken.append(given[-1]) or real(*given))
     with pytest.raises(
         ValueError, match=r"line 251: byte 0xff .*; last good checkpoint: run/checkpoints/0000"
     ):
         train.main([*given, *SMALL, "--max-steps", "500", "--validate-every", "400", "--out", "run"])
     steps = [json.loads(line)["step"] for line in Path("run/metrics.jsonl").read_text().splitlines()]
-    assert checkpoint.load_state(Path("run"))[0].step >= steps[-1] >= 5
+    assert checkpoint.load_state(Path("run"))[0].step == len(taken) >= steps[-1] >= 5
 
 
 def test_a_stream_is_cleaned_like_a_corpus_that_is_read_before(folder, tokenizer):
@@ -229,7 +231,7 @@ def parquet_files(path, rows):
 
 
 @pytest.mark.parametrize("kind", ["text", "csv", "parquet", "hub", "saved"])
-def test_every_kind_of_corpus_can_be_streamed(tmp_path, monkeypatch, kind):
+def test_every_kind_of_corpus_can_be_streamed_and_resumed(tmp_path, tokenizer, monkeypatch, kind):
     rows = pairs(0, 60)
     path, table = tmp_path / "c", datasets.Dataset.from_list([{"en": en, "de": de} for en, de in rows])
     path.mkdir()
@@ -254,6 +256,12 @@ def test_every_kind_of_corpus_can_be_streamed(tmp_path, monkeypatch, kind):
     given = [(row["src"], row["tgt"]) for row in stream.rows]
     assert sorted(given) == sorted(rows)
     assert stream.num_rows == (None if kind == "hub" else 61 if kind == "csv" else 60)  # a header is a line
+    through = list(itertools.islice(sampler_of(config, tokenizer, rows=14).steps(TrainState()), 40))
+    for stop in (3, 17):
+        state = TrainState()
+        list(itertools.islice(sampler_of(config, tokenizer, rows=14).steps(state), stop))
+        after = sampler_of(config, tokenizer, rows=14).steps(TrainState(stream=state.stream))
+        assert all(same(next(after), through[i]) for i in range(stop, 40))
 
 
 def of_unknown_size(monkeypatch):
@@ -262,7 +270,7 @@ def of_unknown_size(monkeypatch):
 
     def without(config):
         return {
-            split: replace(reader, stream=lambda reader=reader: reader.stream()._replace(num_rows=None))
+            split: replace(reader, stream=lambda reader=reader: replace(reader.stream(), num_rows=None))
             for split, reader in find(config).items()
         }
 
@@ -322,11 +330,14 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(folder, tokenizer, is_g
         list(itertools.islice(steps, 100))
 
 
-def test_a_file_that_is_only_touched_goes_on(folder, tokenizer):
+def test_a_file_that_is_only_touched_goes_on_and_is_read_again_once(folder, tokenizer, monkeypatch):
     steps = sampler_of(config_of(folder), tokenizer, rows=20).steps(TrainState())
     next(steps)
     os.utime(folder / "train.jsonl", (1, 1))
+    real, read = corpus.readers.glimpse, []
+    monkeypatch.setattr(corpus.readers, "glimpse", lambda path: read.append(path) or real(path))
     assert len(list(itertools.islice(steps, 20))) == 20
+    assert read == [folder / "train.jsonl"]
 
 
 def test_a_stream_without_a_row_worth_learning_from_is_refused(folder, tokenizer):

@@ -17,6 +17,7 @@ def test_json_comes_back_as_it_went():
     ("path", "value", "message"),
     [
         ("model.d_model", "big", "config.model.d_model must be int, got 'big'"),
+        ("model.d_model", "int", "config.model.d_model must be int, got 'int'"),
         ("model.d_model", True, "config.model.d_model must be int, got True"),
         ("model.norm", "none", "config.model.norm must be pre or post, got 'none'"),
         ("model.colour", 1, "exactly the fields .*differing: \\['colour'\\]"),
