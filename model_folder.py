@@ -33,7 +33,7 @@ SIDE_FILES = (TOKENIZER, "font.ttf", STATISTICS, shortlist.FILE)
 # Far more than our own files have: a larger one is refused before it is read.
 MAX_JSON, MAX_SIDE_FILE = 4 << 20, 256 << 20
 # What draws random values.
-DRAWING = {"normal_", "uniform_", "kaiming_normal_", "kaiming_uniform_", "xavier_uniform_"}
+DRAWING = {"normal_", "uniform_", "kaiming_normal_", "kaiming_uniform_"}
 
 
 class LoadedModel(NamedTuple):

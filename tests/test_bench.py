@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_model import enlarged
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
@@ -52,7 +53,7 @@ def make_model_folder(path, norm="post", **settings):
     model_folder.create(path, config, tokenizer, TextInput(tokenizer), "none")
     torch.manual_seed(0)
     model = model_folder.build(config, tokenizer.vocab_size, TextInput(tokenizer))
-    for parameter in model.parameters():
+    for parameter in enlarged(model).parameters():
         parameter.data = 1.5 * parameter.data + 0.1 * torch.randn_like(parameter)
     model.projection_layer.proj.bias.data[[PAD_ID, BOS_ID]] = -100.0  # which only our search bans
     model_folder.save_weights(path, model)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from test_model import enlarged
 from torch import Tensor
 
 from dataset import causal_mask, pad_source
@@ -11,7 +12,7 @@ from model import Transformer, build_transformer
 
 def tiny(**options) -> Transformer:
     torch.manual_seed(0)
-    return build_transformer(11, 11, 12, 12, 16, 2, 4, 0.0, 32, **options).eval()
+    return enlarged(build_transformer(11, 11, 12, 12, 16, 2, 4, 0.0, 32, **options)).eval()
 
 
 def ids(*shape: int) -> Tensor:

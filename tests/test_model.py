@@ -1,6 +1,7 @@
 """The model: equal to torch's own, blind to padding and to the future, finite everywhere, cached = uncached."""
 
 import copy
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from dataset import Batch, causal_mask, pad_source
 from model import (
+    INITIAL_STD,
     Dropout,
     FeedForwardBlock,
     InputEmbeddings,
@@ -24,9 +26,31 @@ from model import (
 V, D, H = 11, 16, 4
 
 
+def enlarged(model: Transformer) -> Transformer:
+    """With weights so large that every part shows in what comes out: fresh ones all but copy their input."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+    for module in model.modules():  # afterwards, for one may be the output projection too
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+    return model
+
+
 def tiny(**options) -> Transformer:
     torch.manual_seed(0)
-    return build_transformer(V, V, 12, 12, D, 2, H, 0.0, 32, **options).eval()
+    return enlarged(build_transformer(V, V, 12, 12, D, 2, H, 0.0, 32, **options)).eval()
+
+
+def test_a_fresh_model_has_small_weights_and_no_opinion():
+    model = build_transformer(1_000, 1_000, 12, 12, 128, 2, H, tie_embeddings=True, share_vocab=True).eval()
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 2:
+            assert parameter.std().item() == pytest.approx(INITIAL_STD, rel=0.05), name
+    logits = teacher_forced(model, ids(4, 9), torch.ones(4, 1, 1, 9, dtype=torch.bool), ids(4, 8))
+    other = torch.randint(V, 1_000, (4 * 8,), generator=torch.Generator().manual_seed(2))
+    loss = nn.functional.cross_entropy(logits.flatten(0, 1), other)
+    assert loss.item() == pytest.approx(math.log(1_000), rel=0.02)
 
 
 def ids(*shape: int) -> Tensor:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_model import enlarged
 
 import model_folder
 import runtime
@@ -32,7 +33,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = Config(DataConfig(max_length=48), shape)
     model_folder.create(path, config, tokenizer, TextInput(tokenizer), "0")
     network = model_folder.build(config, tokenizer.vocab_size, TextInput(tokenizer))
-    for parameter in network.parameters():
+    for parameter in enlarged(network).parameters():
         parameter.data *= 1.5
     model_folder.save_weights(path, network)
     (path / model_folder.CARD).write_text("# A model\n")
