@@ -3,17 +3,19 @@
 import io
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 import readers
+from config import DataConfig
 from render import PICTURE_SUFFIXES
 
+T = TypeVar("T")
 Kind = Literal["text", "picture", "features"]
 """What the cells of a source column are stored as."""
 Row = dict[str, str | bytes | int | None]
@@ -75,6 +77,20 @@ def require_sentences(cells: Iterable[object], where: str) -> None:
             f"{where}: the source column holds paths and no sentences, the first {first!r:.80}; read the files"
             f" that they name with --source {source}"
         )
+
+
+def kind_of(config: DataConfig, splits: Mapping[str, T], cells_of: Callable[[T], Iterator[object]]) -> Kind:
+    """What the source column of every split is stored as; the training rows decide where there is a choice."""
+    if config.source == "features":
+        return config.source
+    split = "train" if "train" in splits else next(iter(splits))
+    kind: Kind
+    where, kind = f"--dataset {config.name}", "text"
+    if config.source == "image":
+        kind = picture_or_text(cells_of(splits[split]), where)
+    if kind == "text":
+        require_sentences(cells_of(splits[split]), where)
+    return kind
 
 
 def named_file(cell: object, folder: Path) -> Path | None:

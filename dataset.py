@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import datasets
     import pyarrow as pa
 
-    from corpus import Mixture, Report
+    from cleaning import Report
+    from corpus import Mixture
 
 # What makes ids, strips and frames of rows, by name: importing them all would load Pillow for text, too.
 ENCODERS = ("tokenizer.py", "inputs.py", "pictures.py", "render.py", "sources.py")

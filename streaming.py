@@ -18,11 +18,12 @@ from datasets.distributed import split_dataset_by_node
 import distributed
 from arrays import Ints
 from checkpoint import TrainState
+from cleaning import Report, SplitReport
 from config import DataConfig
-from corpus import Mixture, Report, SplitReport, Splits
+from corpus import Mixture, Splits
 from dataset import Batch, BatchSampler, Padding, encode_split
 from inputs import Ids, Input
-from origins import ROW_FEATURES, Stream
+from row_cache import ROW_FEATURES, Stream
 from strict_json import Json
 from tokenizer import Tokenizer
 

@@ -18,9 +18,10 @@ import model_folder
 import runtime
 import tensor_files
 from checkpoint import TrainState
+from cleaning import Report
 from command_line import parse_args
 from config import Config, TrainConfig
-from corpus import Report, Splits
+from corpus import Splits
 from dataset import Batch, BatchSampler, check_sources
 from inputs import Input, Source
 from learner import Learner

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 import arrays
+import cleaning
 import corpus
+import held_out
 from config import DataConfig
 from dataset import BatchSampler
 
@@ -47,13 +49,13 @@ def test_a_repeated_row_is_one_whose_value_stands_before_in_a_row_that_is_kept(n
     for value, is_row_kept in zip(values.tolist(), is_kept, strict=True):
         expected.append(bool(is_row_kept) and value in seen)
         seen |= {value} if is_row_kept else set()
-    assert corpus._is_repeated(values, is_kept).tolist() == expected
+    assert cleaning._is_repeated(values, is_kept).tolist() == expected
 
 
 def test_values_are_found_among_others_as_by_numpy():
     values = random_values(1_000, 300)
-    assert corpus._is_in(values, values[:50]).tolist() == np.isin(values, values[:50]).tolist()
-    assert not corpus._is_in(values, values[:0]).any()
+    assert cleaning._is_in(values, values[:50]).tolist() == np.isin(values, values[:50]).tolist()
+    assert not cleaning._is_in(values, values[:0]).any()
 
 
 def test_positions_are_those_that_are_true():
@@ -158,10 +160,10 @@ def test_batches_take_less_than_four_bytes_a_row(monkeypatch):
 
 def test_cleaning_takes_less_than_four_bytes_a_row(monkeypatch):
     monkeypatch.setattr(arrays, "BLOCK", 2_000)
-    monkeypatch.setattr(corpus, "CARVED_MAX", 50)
-    monkeypatch.setattr(corpus, "_scanned", lambda rows: rows)
+    monkeypatch.setattr(held_out, "CARVED_MAX", 50)
+    monkeypatch.setattr(cleaning, "_scanned", lambda rows: rows)
 
-    def cleaning(num_rows):
+    def splitting(num_rows):
         columns = {name: np.full(num_rows, "x") for name in ("src", "tgt")}
         columns |= {"row": np.arange(1, num_rows + 1), "reason": np.zeros(num_rows, np.int8)}
         columns |= {"ratio": np.ones(num_rows, np.float32)}
@@ -172,4 +174,4 @@ def test_cleaning_takes_less_than_four_bytes_a_row(monkeypatch):
             {"train": rows}, DataConfig(), corpus.Mixture(("x",), (num_rows,), None), []
         )
 
-    assert growth(cleaning) < 4
+    assert growth(splitting) < 4

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dataset
-from corpus import Report, SplitReport
+from cleaning import Report, SplitReport
 from dataset import Batch, BatchSampler, causal_mask, check_sources, encode_split
 from inputs import FeatureInput, pad_source
 from tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer

@@ -13,10 +13,10 @@ ORDER = (
     "strict_json", "command_line", "config", "recipe", "runtime", "distributed", "parallel", "lines", "languages",
     "tokenizer", "lexicon", "phrases",
     "quantities", "clauses", "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render",
-    "arrays", "readers", "cells", "origins", "corpus", "inputs", "shortlist", "pictures", "dataset", "incremental",
-    "decoding", "tensor_files", "model_folder", "checkpoint", "streaming", "picture", "translator", "scores",
-    "evaluate", "reporting", "optimizer", "learner", "stopping", "validator", "run_settings", "preparation",
-    "train", "translate",
+    "arrays", "readers", "cells", "row_cache", "hosted", "origins", "cleaning", "held_out", "corpus",
+    "inputs", "shortlist", "pictures", "dataset", "incremental", "decoding", "tensor_files", "model_folder",
+    "checkpoint", "streaming", "picture", "translator", "scores", "evaluate", "reporting", "optimizer",
+    "learner", "stopping", "validator", "run_settings", "preparation", "train", "translate",
 )  # fmt: skip
 
 

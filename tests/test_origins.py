@@ -1,8 +1,7 @@
-"""Pictures and arrays from wherever a corpus is: the same rows, cleaned and split like text, never stale."""
+"""Text, pictures and arrays from wherever a corpus is: the same rows, in the splits that are there."""
 
 import io
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import cells
 import corpus
 import phrasebook
 from config import DataConfig
@@ -29,8 +27,13 @@ def write_records(path: Path, rows) -> Path:
     return path
 
 
+def write_jsonl(path: Path, rows) -> Path:
+    return write_records(path, [{"en": en, "de": de} for en, de in rows])
+
+
 def write_lines(path: Path, lines) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
 def write_sentences(path: Path) -> Path:
@@ -49,8 +52,16 @@ def read_source(path: Path, source, **settings):
     return corpus.read_splits(config_of(path, source, **settings))
 
 
+def read(path: Path, **settings):
+    return corpus.read_splits(DataConfig(dataset=str(path), src="en", tgt="de", **settings))
+
+
 def pairs_of(rows):
     return list(zip(rows["src"], rows["tgt"], strict=True))
+
+
+def numbered(count):
+    return [(f"sentence {i}", f"Satz {i}") for i in range(count)]
 
 
 def rows_of(splits):
@@ -91,6 +102,147 @@ LISTS = datasets.Features(
 )
 
 
+def test_an_empty_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"--src en is not in the columns of .*a\.jsonl; there is: nothing"):
+        read(write_jsonl(tmp_path / "a.jsonl", []))
+
+
+def test_a_broken_line_far_inside_is_one_line_of_error(tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", numbered(1_500))
+    path.write_text(path.read_text(encoding="utf-8") + '{"en": "x"\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"a\.jsonl, line 1501: not valid JSON") as error:
+        read(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.tsv", "a.parquet"])
+def test_every_kind_of_file_gives_the_same_rows(tmp_path, name):
+    table = datasets.Dataset.from_dict(
+        {"id": [*range(9)], "en": [f"a{i}" for i in range(9)], "de": ["b"] * 9}
+    )
+    path = tmp_path / name
+    if path.suffix == ".parquet":
+        table.to_parquet(path)
+    elif path.suffix in (".csv", ".tsv"):
+        table.to_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
+    else:
+        table.to_json(path, lines=path.suffix == ".jsonl")
+    splits = read(path)
+    assert sorted(pair for rows in splits.values() for pair in pairs_of(rows)) == [
+        (f"a{i}", "b") for i in range(9)
+    ]
+
+
+def test_opus_books_shape_is_read(tmp_path):  # fault 13
+    rows = [{"id": str(i), "translation": {"en": f"a{i}", "fr": f"b{i}"}} for i in range(30)]
+    features = datasets.Features(id=datasets.Value("string"), translation=datasets.Translation(["en", "fr"]))
+    (tmp_path / "en-fr").mkdir()
+    table = datasets.Dataset.from_list(rows, features=features)
+    table.to_parquet(tmp_path / "en-fr" / "train-00000-of-00001.parquet")
+    splits = corpus.read_splits(DataConfig(dataset=str(tmp_path / "en-fr"), src="fr", tgt="en"))
+    assert {split: len(rows) for split, rows in splits.items()} == {"train": 26, "validation": 2, "test": 2}
+    assert all(src == tgt.replace("a", "b") for src, tgt in pairs_of(splits["train"]))
+
+
+def test_multi30k_shape_is_read(tmp_path):  # fault 13
+    for split, count in {"train": 30, "val": 4, "test": 5}.items():
+        write_jsonl(tmp_path / "m" / f"{split}.jsonl", [(f"{split} {i}", f"x {i}") for i in range(count)])
+    splits = read(tmp_path / "m")
+    assert {split: len(rows) for split, rows in splits.items()} == {"train": 30, "validation": 4, "test": 5}
+    assert pairs_of(splits["validation"])[0] == ("val 0", "x 0")
+
+
+@pytest.mark.parametrize("name", ["./none", "/none/at/all", "none.jsonl", "a/b/c"])
+def test_a_path_that_is_not_there_is_not_looked_for_on_the_hub(name):
+    with pytest.raises(
+        FileNotFoundError, match=r"no such file or folder, and no pair of text files .*\.en and"
+    ):
+        corpus.read_splits(DataConfig(dataset=name))
+
+
+def test_a_folder_of_other_files_is_refused(tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "notes.txt").write_text("x")
+    with pytest.raises(ValueError, match=r"holds other files than \.jsonl"):
+        read(tmp_path / "x")
+
+
+def test_an_empty_folder_is_refused(tmp_path):
+    (tmp_path / "x").mkdir()
+    with pytest.raises(ValueError, match=r"--dataset .*x cannot be read: ") as error:
+        read(tmp_path / "x")
+    assert "\n" not in str(error.value)
+
+
+def test_odd_line_separators_do_not_shift_two_text_files(tmp_path):  # fault 15
+    odd = ["a\u2028b", "a\x85b", "a\x0bb", "a\x0cb", "a\rb", "plain"]
+    write_lines(tmp_path / "c.en", [f"{i} {text}" for i, text in enumerate(odd)])
+    write_lines(tmp_path / "c.de", range(6))
+    splits = read(tmp_path / "c")
+    pairs = sorted(pair for rows in splits.values() for pair in pairs_of(rows))
+    assert pairs == [(f"{i} {text}", str(i)) for i, text in enumerate(odd)]
+
+
+def test_two_text_files_of_different_length_are_refused_with_both_numbers(tmp_path):
+    write_lines(tmp_path / "c.en", range(1_200))
+    write_lines(tmp_path / "c.de", range(1_199))
+    with pytest.raises(ValueError, match=r"c\.en has 1,200 lines and .*c\.de has 1,199"):
+        read(tmp_path / "c")
+
+
+def test_blank_lines_of_text_files_are_counted_with_their_numbers(tmp_path):
+    write_lines(tmp_path / "c.en", ["a", "", " ", "d", "e", "f"])
+    write_lines(tmp_path / "c.de", ["a", "", "c", "d", "e", "f"])
+    assert read(tmp_path / "c").report["train"].dropped["empty"] == (1, [2])
+    assert read(tmp_path / "c").report["train"].dropped["one-sided"] == (1, [3])
+
+
+def test_a_folder_of_text_files_has_their_splits(tmp_path):
+    for split, count in {"train": 9, "valid": 2, "test": 3, "newstest": 4}.items():
+        for language in ("en", "de"):
+            write_lines(tmp_path / "c" / f"{split}.{language}", [f"{split} {i}" for i in range(count)])
+    splits = read(tmp_path / "c")
+    assert {split: len(rows) for split, rows in splits.items()} == {
+        "train": 9,
+        "validation": 2,
+        "test": 3,
+        "newstest": 4,
+    }
+
+
+def test_invalid_utf8_in_a_text_file_is_named(tmp_path):
+    write_lines(tmp_path / "c.en", ["a", "b"])
+    (tmp_path / "c.de").write_bytes(b"a\n\xff\n")
+    with pytest.raises(ValueError, match=r"c\.de, line 2: byte 0xff is not valid UTF-8"):
+        read(tmp_path / "c")
+
+
+def test_the_built_in_corpus_is_read_in_both_directions(monkeypatch):
+    def generate(split, num_pairs=None, seed=0):
+        return ({"en": f"{split} {seed} {i}", "fr": f"f{i}"} for i in range(5))
+
+    monkeypatch.setattr(phrasebook, "generate", generate)
+    splits = corpus.read_splits(DataConfig(src="fr", tgt="en", data_seed=7))
+    assert set(splits) == {"train", "validation", "test", "combinations"}
+    assert pairs_of(splits["combinations"])[4] == ("f4", "combinations 7 4")
+
+
+def test_another_built_in_corpus_is_refused():
+    with pytest.raises(ValueError, match=r"--dataset builtin:x: .* there is: builtin:phrasebook"):
+        corpus.read_splits(DataConfig(dataset="builtin:x"))
+
+
+def test_a_language_the_built_in_corpus_has_not_is_refused():
+    with pytest.raises(ValueError, match="--tgt de is not in builtin:phrasebook; there is: en, fr"):
+        corpus.read_splits(DataConfig(tgt="de"))
+
+
+def test_a_configuration_of_a_file_is_refused(tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", numbered(9))
+    with pytest.raises(ValueError, match="--dataset-config is for the Hub and for folders"):
+        read(path, dataset_config="en-de")
+
+
 @pytest.mark.parametrize(
     "kind", ["jsonl", "json", "Array2D", "lists", "saved", "npy jsonl", "npy csv", "npy tsv", "npy lines"]
 )
@@ -122,17 +274,6 @@ def test_every_way_to_hold_arrays_gives_the_same_rows(tmp_path, kind):
     assert arrays_of(splits) == arrays and [tgt for _, _, tgt in rows_of(splits)] == columns["de"]
     assert splits["train"].features["src"] == datasets.Value("large_binary")
     assert splits["train"].column_names == ["src", "tgt", "row"] == splits["test"].column_names
-
-
-def test_missing_and_frameless_arrays_are_counted(tmp_path):
-    clips = [*features_of(4), None, [], features_of(1)[0], features_of(2)[1]]
-    table = datasets.Dataset.from_dict(
-        {"clip": clips, "de": [*"abcd", "e", "f", None, "b"]}, features=ARRAY2D
-    )
-    table.to_parquet(tmp_path / "a.parquet")
-    dropped = read_source(tmp_path / "a.parquet", "features").report["train"].dropped
-    assert dropped["missing"] == (2, [5, 7]) and dropped["one-sided"] == (1, [6])
-    assert dropped["duplicate"] == (1, [8])
 
 
 def test_other_channels_than_in_the_first_row_are_refused_with_both_numbers(tmp_path):
@@ -220,14 +361,6 @@ def test_paths_of_pictures_taken_for_text_are_refused_wherever_they_are(tmp_path
         read_source(path, "text")
 
 
-def test_a_column_of_lists_on_the_hub_taken_for_text_is_refused_with_advice(monkeypatch):
-    hub = datasets.DatasetDict(train=datasets.Dataset.from_dict({"clip": features_of(6), "de": ["x"] * 6}))
-    monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_: hub)
-    with pytest.raises(ValueError, match="row 1: clip must be text, got a list; --source features reads"):
-        read_source(Path("someone/corpus"), "text")
-
-
 @pytest.mark.parametrize("first", ["", "a.png"])
 def test_a_blank_line_or_a_path_among_sentences_is_text(tmp_path, first):
     rows = [{"clip": first, "de": "x"}, *({"clip": f"sentence {i}", "de": "y"} for i in range(9))]
@@ -271,164 +404,6 @@ def test_a_folder_of_pictures_alone_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"--dataset .*c holds other files than \.jsonl") as error:
         read_source(tmp_path / "c", "image")
     assert "\n" not in str(error.value)
-
-
-def test_the_same_corpus_in_two_folders_has_two_sets_of_pictures(tmp_path):
-    first, second = write_pictures(tmp_path / "a"), write_pictures(tmp_path / "b")
-    draw(tmp_path / "b" / "pictures" / "0.png", 99)
-    assert read_source(first, "image").fingerprint != read_source(second, "image").fingerprint
-    assert rows_of(read_source(second, "image"))[0][1] == (tmp_path / "b/pictures/0.png").read_bytes()
-
-
-def test_relative_names_of_one_corpus_are_not_those_of_another(tmp_path, monkeypatch):
-    for folder, shade in (("a", 1), ("b", 2)):
-        write_pictures(tmp_path / folder)
-        draw(tmp_path / folder / "pictures" / "0.png", shade)
-        monkeypatch.chdir(tmp_path / folder)
-        assert rows_of(read_source(Path("a.jsonl"), "image"))[0][1] == Path("pictures/0.png").read_bytes()
-
-
-@pytest.mark.parametrize("kind", ["picture", "npy"])
-def test_a_named_file_that_changes_is_read_anew_even_with_its_old_time_and_size(tmp_path, kind):
-    if kind == "picture":
-        path, file, source = write_pictures(tmp_path), tmp_path / "pictures" / "3.png", "image"
-    else:
-        path, file, source = write_arrays(tmp_path, features_of(6)), tmp_path / "3.npy", "features"
-    first, before, old = read_source(path, source), file.stat(), file.read_bytes()
-    for shade in (200, 201):
-        if kind == "picture":
-            draw(file, shade)
-        else:
-            np.save(file, np.full((1, 2), shade, dtype="f8"))
-        new, size = file.read_bytes(), file.stat().st_size
-        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-        second = read_source(path, source)
-        assert new != old and size == before.st_size and second.fingerprint != first.fingerprint
-        stored = rows_of(second)[3][1]
-        assert stored == new if kind == "picture" else np.load(io.BytesIO(stored)).tolist() == [[shade] * 2]
-        first, old = second, new
-
-
-def test_a_named_file_that_goes_is_missed_at_the_next_start(tmp_path):
-    path = write_pictures(tmp_path)
-    read_source(path, "image")
-    (tmp_path / "pictures" / "3.png").unlink()
-    with pytest.raises(
-        FileNotFoundError, match=r"a\.jsonl, line 4: clip names '.*3\.png', which is not there"
-    ):
-        read_source(path, "image")
-
-
-@pytest.mark.parametrize("kind", ["picture", "npy", "saved"])
-def test_the_second_start_takes_unchanged_files_from_the_cache(tmp_path, monkeypatch, kind):
-    def refuse(*args):
-        raise ValueError("read again")
-
-    if kind == "saved":
-        path, source = tmp_path / "saved", "features"
-        table = datasets.Dataset.from_dict({"clip": features_of(6), "de": list("abcdef")}, features=ARRAY2D)
-        table.save_to_disk(path)
-    elif kind == "picture":
-        path, source = write_pictures(tmp_path), "image"
-    else:
-        path, source = write_arrays(tmp_path, features_of(6)), "features"
-    first = read_source(path, source)
-    monkeypatch.setattr(cells, "as_source", refuse)
-    monkeypatch.setattr(corpus, "unicodedata", SimpleNamespace(normalize=refuse))
-    second = read_source(path, source)
-    assert second.fingerprint == first.fingerprint
-    assert [rows._fingerprint for rows in first.values()] == [rows._fingerprint for rows in second.values()]
-
-
-def test_pictures_are_not_cleaned_and_have_no_length_ratio(tmp_path):
-    path = write_pictures(tmp_path, count=9)
-    rows = [json.loads(line) for line in path.open()]
-    rows[0]["de"], rows[1]["de"] = f" cafe\u0301 {'x' * 400} ", "y"
-    splits = read_source(write_records(path, rows), "image", max_length_ratio=1)
-    assert set(splits.report["train"].dropped) == {"taken for validation", "taken for test"}
-    assert {src for _, src, _ in rows_of(splits)} == {(tmp_path / row["clip"]).read_bytes() for row in rows}
-    texts = dict(zip(splits["train"]["row"], splits["train"]["tgt"], strict=True))
-    assert texts.get(1, f"café {'x' * 400}") == f"café {'x' * 400}"
-
-
-def test_bad_rows_of_pictures_are_counted_by_reason(tmp_path):
-    path = write_pictures(tmp_path / "c", name="train.jsonl")
-    draw(tmp_path / "c" / "copy.png", 0)
-    rows = [json.loads(line) for line in path.open()]
-    rows += [{"clip": None, "de": "x"}, {"clip": "", "de": ""}, {"clip": " ", "de": "x"}, {"de": "x"}]
-    rows += [{"clip": "copy.png", "de": " Satz 0"}, {"clip": "pictures/0.png", "de": "anders"}]
-    write_records(path, rows)
-    write_records(tmp_path / "c" / "test.jsonl", [{"clip": "pictures/1.png", "de": "Satz 1"}])
-    report = read_source(tmp_path / "c", "image").report["train"]
-    taken = report.dropped.pop("taken for validation")
-    assert report.dropped == {
-        "missing": (2, [7, 10]),
-        "empty": (1, [8]),
-        "one-sided": (1, [9]),
-        "copy of a test row": (1, [2]),
-        "duplicate": (1, [11]),
-    }
-    assert taken[0] in (1, 2)
-
-
-def test_a_picture_with_several_translations_stays_on_one_side(tmp_path):
-    path = write_pictures(tmp_path, count=30)
-    write_records(path, [{"clip": f"pictures/{i // 3}.png", "de": f"Satz {i}"} for i in range(90)])
-    splits = read_source(path, "image")
-    sides = [set(splits[split]["src"]) for split in ("train", "validation", "test")]
-    assert not sides[0] & sides[1] and not sides[0] & sides[2] and not sides[1] & sides[2]
-
-
-def test_a_carved_split_of_arrays_is_the_same_for_scoring(tmp_path):
-    path = write_arrays(tmp_path, features_of(20))
-    config = config_of(path, "features")
-    rows, _ = corpus.read_split(config, "test")
-    assert rows[:] == corpus.read_splits(config)["test"][:] and isinstance(rows[0]["src"], bytes)
-
-
-def test_texts_gives_the_target_side_alone(tmp_path):
-    rows = read_source(write_pictures(tmp_path), "image")["train"]
-    assert list(corpus.texts(rows, ("tgt",))) == list(rows["tgt"])
-
-
-def test_arrays_and_pictures_of_the_hub_are_read(tmp_path, monkeypatch):
-    features = datasets.Features({**ARRAY2D, "picture": datasets.Image()})
-    pictures = [draw(tmp_path / "a.png", shade).read_bytes() for shade in range(7)]
-    columns = {"clip": [*features_of(6), None], "de": list("abcdefg")}
-    columns["picture"] = [{"bytes": picture, "path": None} for picture in pictures]
-    hub = datasets.DatasetDict(train=datasets.Dataset.from_dict(columns, features=features))
-    monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_: hub)
-    config = config_of(Path("someone/corpus"), "features")
-    splits = corpus.read_splits(config)
-    assert arrays_of(splits) == features_of(6) and splits.report["train"].dropped["missing"] == (1, [7])
-    splits = corpus.read_splits(replace(config, src="picture", source="image"))
-    assert [src for _, src, _ in rows_of(splits)] == pictures
-
-
-def test_paths_of_the_hub_begin_in_the_current_folder(tmp_path, monkeypatch):
-    write_arrays(tmp_path, features_of(6))
-    hub = datasets.DatasetDict(
-        train=datasets.Dataset.from_dict({"clip": [f"{i}.npy" for i in range(6)], "de": list("abcdef")})
-    )
-    monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_: hub)
-    config = config_of(Path("someone/corpus"), "features")
-    monkeypatch.chdir(tmp_path)
-    assert arrays_of(corpus.read_splits(config)) == features_of(6)
-    (tmp_path / "other").mkdir()
-    monkeypatch.chdir(tmp_path / "other")
-    with pytest.raises(FileNotFoundError, match=r"someone/corpus, train, row 1: clip names '.*other/0\.npy'"):
-        corpus.read_splits(config)
-
-
-def test_text_that_datasets_has_saved_is_read_without_a_trace_beside_it(tmp_path):
-    table = datasets.Dataset.from_dict({"clip": [f"a{i}" for i in range(9)], "de": ["b"] * 9})
-    datasets.DatasetDict(train=table, dev=table.select(range(2))).save_to_disk(tmp_path / "c")
-    before = sorted((tmp_path / "c").rglob("*"))
-    splits = read_source(tmp_path / "c", "text")
-    assert len(splits["validation"]) == 2 and len(splits["train"]) == 6
-    assert sorted((tmp_path / "c").rglob("*")) == before
 
 
 def test_the_built_in_corpus_is_text_to_draw_and_no_features(monkeypatch):

@@ -16,7 +16,9 @@ from test_train import SMALL, assert_equal_runs, killed_at, words, write_copy_co
 import checkpoint
 import corpus
 import model_folder
+import origins
 import phrasebook
+import readers
 import strict_json
 import train
 from checkpoint import TrainState
@@ -160,7 +162,7 @@ def test_a_broken_row_far_down_a_stream_costs_no_step(tmp_path, monkeypatch):
     path = write_copy_corpus(tmp_path / "copy.jsonl", 300)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(corpus, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr(corpus.readers, "PEEK", 50)
+    monkeypatch.setattr(readers, "PEEK", 50)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:250], b"\xff" + lines[250], *lines[251:]]))
     given = ["--dataset", str(path), "--src", "en", "--tgt", "de", "--streaming", "--buffer", "70"]
@@ -266,7 +268,7 @@ def test_every_kind_of_corpus_can_be_streamed_and_resumed(tmp_path, tokenizer, m
 
 def of_unknown_size(monkeypatch):
     """Streams that do not tell how many rows they have, as some of the Hub."""
-    find = corpus.origins.find_splits
+    find = origins.find_splits
 
     def without(config):
         return {
@@ -274,7 +276,7 @@ def of_unknown_size(monkeypatch):
             for split, reader in find(config).items()
         }
 
-    monkeypatch.setattr(corpus.origins, "find_splits", without)
+    monkeypatch.setattr(origins, "find_splits", without)
 
 
 def test_a_stream_of_unknown_length_says_so(folder, monkeypatch):
@@ -293,7 +295,7 @@ def test_a_mixture_with_a_stream_of_unknown_length_needs_weights(folder, tmp_pat
 
 
 def test_the_embedded_corpus_can_be_streamed():
-    rows = corpus.origins.find_splits(DataConfig(streaming=True))["train"].stream().rows
+    rows = origins.find_splits(DataConfig(streaming=True))["train"].stream().rows
     given = [{"en": row["src"], "fr": row["tgt"]} for row in itertools.islice(rows, 20)]
     assert given == list(itertools.islice(phrasebook.generate("train", seed=0), 20))
 
@@ -334,8 +336,8 @@ def test_a_file_that_is_only_touched_goes_on_and_is_read_again_once(folder, toke
     steps = sampler_of(config_of(folder), tokenizer, rows=20).steps(TrainState())
     next(steps)
     os.utime(folder / "train.jsonl", (1, 1))
-    real, read = corpus.readers.glimpse, []
-    monkeypatch.setattr(corpus.readers, "glimpse", lambda path: read.append(path) or real(path))
+    real, read = readers.glimpse, []
+    monkeypatch.setattr(readers, "glimpse", lambda path: read.append(path) or real(path))
     assert len(list(itertools.islice(steps, 20))) == 20
     assert read == [folder / "train.jsonl"]
 
@@ -504,4 +506,4 @@ def test_text_files_that_come_apart_while_they_are_read_are_named(tmp_path):
     src.write_text("a\nb\n")
     tgt.write_text("c\n")
     with pytest.raises(ValueError, match=r"c\.en and .*c\.de were changed meanwhile: only one .* a line 2"):
-        list(corpus.origins._side_by_side(src, tgt))
+        list(origins._side_by_side(src, tgt))
