@@ -11,7 +11,14 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
     "phrasebook": (
         ModelConfig(d_model=128, num_layers=3, num_decoder_layers=2, num_heads=4, d_ff=512, dropout=0.05),
         TrainConfig(
-            "phrasebook", batch_tokens=1_024, lr=4e-3, warmup_steps=200, label_smoothing=0.05, ema_decay=0.99
+            "phrasebook",
+            batch_tokens=1_024,
+            optimizer="muon",
+            lr=4e-3,
+            warmup_steps=200,
+            weight_decay=0.1,
+            label_smoothing=0.05,
+            ema_decay=0.99,
         ),
     ),
     # For corpora of fewer than 100,000 pairs.
@@ -43,7 +50,15 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
     ),
     "small": (
         ModelConfig(d_model=256, num_layers=3, num_decoder_layers=3, num_heads=4, d_ff=1_024, dropout=0.15),
-        TrainConfig("small", batch_tokens=2_048, lr=2e-3, warmup_steps=400, ema_decay=0.99),
+        TrainConfig(
+            "small",
+            batch_tokens=2_048,
+            optimizer="muon",
+            lr=4e-3,
+            warmup_steps=400,
+            weight_decay=0.1,
+            ema_decay=0.99,
+        ),
     ),
     "base": (
         ModelConfig(d_model=512, num_layers=6, num_decoder_layers=6, num_heads=8, d_ff=2_048, dropout=0.1),
