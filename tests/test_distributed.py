@@ -466,7 +466,7 @@ def test_a_loss_that_is_not_finite_stops_all_ranks(flags, tmp_path):
 def test_more_ranks_than_micro_batches_are_refused(flags, tmp_path):
     ranks = Ranks(tmp_path / "said", train.main, flags, num=3)
     assert ranks.codes() == [2, 2, 2]
-    assert "--accumulate 2: so few micro-batches a step are too few for 3 ranks" in ranks.said(0, "stderr")
+    assert "--accumulate 2 gives fewer micro-batches than the 3 ranks" in ranks.said(0, "stderr")
 
 
 def test_split_weights_are_saved_as_one_file_with_which_one_rank_goes_on(flags, tmp_path, alone):

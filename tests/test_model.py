@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from dataset import Batch, causal_mask, pad_source
 from model import (
-    INITIAL_STD,
+    INITIAL_SCALE,
     Dropout,
     FeedForwardBlock,
     InputEmbeddings,
@@ -46,11 +46,12 @@ def test_a_fresh_model_has_small_weights_and_no_opinion():
     model = build_transformer(1_000, 1_000, 12, 12, 128, 2, H, tie_embeddings=True, share_vocab=True).eval()
     for name, parameter in model.named_parameters():
         if parameter.dim() == 2:
-            assert parameter.std().item() == pytest.approx(INITIAL_STD, rel=0.05), name
+            expected = INITIAL_SCALE / parameter.size(1) ** 0.5
+            assert parameter.std().item() == pytest.approx(expected, rel=0.05), name
     logits = teacher_forced(model, ids(4, 9), torch.ones(4, 1, 1, 9, dtype=torch.bool), ids(4, 8))
     other = torch.randint(V, 1_000, (4 * 8,), generator=torch.Generator().manual_seed(2))
     loss = nn.functional.cross_entropy(logits.flatten(0, 1), other)
-    assert loss.item() == pytest.approx(math.log(1_000), rel=0.02)
+    assert loss.item() == pytest.approx(math.log(1_000), rel=0.05)
 
 
 def ids(*shape: int) -> Tensor:

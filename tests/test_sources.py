@@ -12,7 +12,7 @@ from dataset import causal_mask
 from decoding import search
 from incremental import IncrementalDecoder
 from model import (
-    INITIAL_STD,
+    INITIAL_SCALE,
     EncoderBlock,
     FeedForwardBlock,
     MultiHeadAttentionBlock,
@@ -875,4 +875,4 @@ def test_a_part_of_another_width_inside_a_front_end_gets_fresh_weights():
     part = SequenceEncoder(3, D, 8, 1, 2, 2, 9, 0.0)
     build_transformer(0, V, 12, 12, D, 1, H, src_embed=part)
     weight = part.encoder.layers[0].self_attention_block.w_qkv.weight
-    assert weight.std().item() == pytest.approx(INITIAL_STD, rel=0.2)
+    assert weight.std().item() == pytest.approx(INITIAL_SCALE / 8**0.5, rel=0.2)
