@@ -28,7 +28,7 @@ test-all: .venv/dev.stamp
 	$(BIN)/python -m pytest -n 2 -m ""
 
 .venv/main.stamp: requirements.txt
-	@echo "installing the packages into .venv (1.5 GB)"
+	@echo "installing the packages into .venv (1.5 GB with torch for CPUs)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
@@ -44,7 +44,7 @@ bench-small: .venv-bench/main.stamp
 	$(BENCH) $(PART) --corpus $(CORPUS) --small
 
 .venv-bench/main.stamp: requirements.txt benchmarks/requirements.txt
-	@echo "installing the packages and the peers into .venv-bench (1.9 GB)"
+	@echo "installing the packages and the peers into .venv-bench (1.9 GB with torch for CPUs)"
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check \
 		-r requirements.txt -r benchmarks/requirements.txt

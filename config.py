@@ -223,8 +223,9 @@ class TrainConfig:
     least 512 tokens each (128 of features); elsewhere more of them save memory, and one is the default."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """Muon for the matrices inside the layers and AdamW for the rest, or AdamW for all."""
-    lr: float = 2e-3
-    """Highest learning rate, the same for both optimizers; 4e-3 suits Muon, while AdamW for all wants 1e-3 or less."""
+    lr: float = 1e-3
+    """Highest learning rate, the same for both optimizers; 4e-3 suits Muon, while AdamW for all wants 1e-3 or less,
+    which is what --optimizer adamw alone brings along."""
     schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
     """After the warm-up: cosine to zero at the end of the budget, or the inverse square root of the step."""
     warmup_steps: int = 500

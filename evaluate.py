@@ -48,7 +48,7 @@ class EvaluateConfig:
     against: Path | None = None
     """Second system for the paired significance test: a model folder, or a file like --hypotheses."""
     dataset: str | None = None
-    """Corpus, as for train.py; the model's own unless given. Likewise the three options below."""
+    """One corpus, as for train.py; the model's own unless given. Likewise the three options below."""
     dataset_config: str | None = None
     """Configuration of a Hub dataset."""
     src: str | None = None

@@ -60,7 +60,7 @@ class Input(Protocol):
         """
 
     def embedding(self, d_model: int) -> nn.Module | None:
-        """The model's front end, with fresh weights: src → (B, S, D); None where src is token ids."""
+        """The model's front end, with initial weights: src → (B, S, D); None where src is token ids."""
 
     def signal(self, values: Values) -> tuple[Tensor, int] | None:
         """What patches or frames were cut from, and its columns from one source token to the next; None for text."""

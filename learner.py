@@ -1,8 +1,9 @@
 """One step of learning: loss, gradients, optimizer, averaged weights; all of it as tensors for a checkpoint."""
 
 import copy
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -60,13 +61,14 @@ class Learner:
         workers: int = 1,
         shard: bool = False,
     ) -> None:
-        self.model, self.config, self.device = model.to(device), config, device
+        # What is split moves to its device a layer at a time: no device need hold it whole.
+        self.model, self.config, self.device = model if shard else model.to(device), config, device
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema_decay))
         self.average.requires_grad_(False)
         average = self.average.module
         assert isinstance(average, Transformer)
         self.averaged = copy.deepcopy(average) if shard else average
-        """The model with averaged weights, which is validated and kept; after `gather`, where they are split."""
+        """The model with averaged weights, which is validated and kept; where they are split, while `gathered`."""
         self.is_sharded = shard
         self.replica: nn.Module | None = None
         if shard:
@@ -156,12 +158,22 @@ class Learner:
         """Weights, tied ones once."""
         return sum(p.numel() for p in self.model.parameters())
 
-    @torch.no_grad()
-    def gather(self) -> None:
-        """Bring `averaged` up to date where the weights are split among the ranks; all of them have to ask."""
-        for target, part in zip(self.averaged.parameters(), self.average.module.parameters(), strict=True):
-            if target is not part:
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """While it is entered, `averaged` is whole and on the device; all ranks have to enter it."""
+        if not self.is_sharded:
+            yield
+            return
+        with torch.no_grad():
+            for target, part in zip(
+                self.averaged.parameters(), self.average.module.parameters(), strict=True
+            ):
                 target.copy_(distributed.whole(part))
+        try:
+            self.averaged.to(self.device)
+            yield
+        finally:
+            self.averaged.cpu()
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that an exact resume needs beside TrainState."""

@@ -19,7 +19,7 @@ Norm = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "silu"]
 Positions = Literal["sinusoidal", "learned"]
 INITIAL_SCALE = 0.5
-"""Standard deviation of a fresh matrix, times the root of the number of its inputs; of an embedding, of its width."""
+"""Standard deviation of initial matrices, times the root of the number of inputs; of embeddings, of their width."""
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
@@ -435,7 +435,7 @@ def build_transformer(
     share_vocab: bool = False,
     src_embed: nn.Module | None = None,
 ) -> Transformer:
-    """Build a Transformer with fresh weights.
+    """Build a Transformer with initial weights.
 
     Args:
         src_vocab_size, tgt_vocab_size: number of token ids a side; the source's is not used with src_embed.

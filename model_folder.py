@@ -89,7 +89,7 @@ def _needed(file: Path) -> Path:
 
 
 def build(config: Config, vocab_size: int, source: Input) -> Transformer:
-    """A model of this configuration with fresh weights; text has one vocabulary and embedding for both sides."""
+    """A model of this configuration with initial weights; text has one vocabulary and embedding for both sides."""
     model, longest = config.model, config.data.max_length
     src_embed = source.embedding(model.d_model)
     return build_transformer(
@@ -187,7 +187,7 @@ def _file_checksum(file: Path) -> str:
 
 def _upgrade(config: Json, version: int) -> None:
     """Bring the settings of an older format up to date: every source was text (1), all learned by AdamW (2), from
-    fresh weights (3), from one corpus that was read before (4)."""
+    initial weights (3), from one corpus that was read before (4)."""
     if not isinstance(config, dict):
         return
     if version < 2 and isinstance(data := config.get("data"), dict):

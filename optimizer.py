@@ -43,7 +43,7 @@ class Muon(torch.optim.Optimizer):
     """Momentum whose direction is orthogonalised, so that a matrix learns in all directions at the same pace.
 
     In float32: torch's own Muon computes in bfloat16, which a CPU without it emulates, far slower. An update has
-    the size that AdamW's usually has, so one learning rate and weight decay fit both.
+    about the size of AdamW's, so one learning rate serves both in one run.
 
     A matrix that is split among ranks is put together on each of them, which then moves its own share.
 

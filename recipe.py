@@ -67,6 +67,9 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
 }
 
 
+# Learning rate and weight decay of an optimizer that a preset does not have.
+OTHER_OPTIMIZERS = {"adamw": (1e-3, 0.01), "muon": (4e-3, 0.1)}
+
 # A micro-batch smaller than this spends more time around its matrix products than in them.
 MIN_MICRO_BATCH = 512
 # Features have about so many source tokens for each target token: so much less of the target fills a micro-batch.
@@ -114,6 +117,12 @@ def recipe(config: Config, num_pairs: int, workers: int, has_accelerator: bool) 
     chosen = Config(config.data, replace(model, vocab_size=vocab_size), preset, config.source)
     sizes = [] if train.init_from else [f"at most {vocab_size:,} subwords for {num_pairs:,} pairs"]
     return chosen, ", ".join([f"preset {name} ({why})", *sizes, f"{schedule} schedule ({budget})"])
+
+
+def with_optimizer(train: TrainConfig, optimizer: Literal["adamw", "muon"]) -> TrainConfig:
+    """A preset's settings for the other optimizer: its own learning rate and decay would not suit it."""
+    lr, weight_decay = OTHER_OPTIMIZERS[optimizer]
+    return replace(train, optimizer=optimizer, lr=lr, weight_decay=weight_decay)
 
 
 def _is_builtin(data: DataConfig) -> bool:

@@ -13,7 +13,7 @@ from checkpoint import checkpoints
 from command_line import parse_args
 from config import Config, DataConfig, TrainConfig, check_source
 from corpus import Splits, read_splits
-from recipe import num_micro_batches, recipe
+from recipe import num_micro_batches, recipe, with_optimizer
 from render import read_font
 
 # Settings that a resumed run may change; everything else has already shaped the weights or the data.
@@ -43,7 +43,7 @@ class RunConfig:
     """Minutes that one of several processes waits for the others before it ends with a message."""
     shard: bool = False
     """Split weights, gradients and optimizer state among the processes, for models whose training does not fit
-    into one device."""
+    into one device; each still holds the averaged weights whole while it validates."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,13 @@ def prepare_run(
             f" this run learns {cmd.data.src} → {cmd.data.tgt}"
         )
     final = parse_args(TrainCommand, args=args, default=_command(chosen))
+    if (optimizer := final.train.optimizer) != chosen.train.optimizer:
+        train = with_optimizer(chosen.train, optimizer)
+        print(
+            f"overridden: --optimizer {optimizer}, with --lr {train.lr} and --weight-decay {train.weight_decay}"
+        )
+        chosen = replace(chosen, train=train)
+        final = parse_args(TrainCommand, args=args, default=_command(chosen))
     for flag, preset, given in _differences(chosen, final):
         print(f"overridden: {flag} {given}" + ("" if preset is None else f" instead of {preset}"))
     return final, splits

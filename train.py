@@ -37,7 +37,8 @@ from tokenizer import Tokenizer
 from translator import Translator
 from validator import Validator
 
-DESCRIPTION = """Train a translator and leave it in a model folder.
+DESCRIPTION = """Train a translator and leave it in a model folder. The defaults shown for model and training
+are replaced by those of the preset, which README.md lists.
 
 examples:
   python train.py

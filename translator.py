@@ -129,9 +129,12 @@ class Translator:
         self.path: Path | None = None
         """The model folder it was loaded from."""
         self._shortlist: Shortlist | None = None
-        self.device = model.projection_layer.proj.weight.device
-        # Batches side by side fill the cores of a CPU; an accelerator is filled by one, and its memory by several.
-        self.workers = workers if self.device.type == "cpu" else 1
+        self.workers = workers
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is; a training run may move it."""
+        return self.model.projection_layer.proj.weight.device
 
     @classmethod
     def load(
@@ -300,8 +303,10 @@ class Translator:
     ) -> dict[Key, list[Result]]:
         """Translate each distinct sentence once, with others of its length."""
         order = sorted(encoded, key=lambda key: -self.source.length(encoded[key]))
+        # Batches side by side fill the cores of a CPU; an accelerator is filled by one, and its memory by several.
+        workers = self.workers if self.device.type == "cpu" else 1
         # A part for each worker that has MIN_BATCH sentences to do; the longest first, so that all end together.
-        size = min(decode.batch_size, max(MIN_BATCH, -(-len(order) // self.workers)))
+        size = min(decode.batch_size, max(MIN_BATCH, -(-len(order) // workers)))
         batches = [order[start : start + size] for start in range(0, len(order), size)]
         decoder = self._ready()
 
@@ -309,7 +314,7 @@ class Translator:
             return self._decode(decoder, [encoded[key] for key in batch], decode, n_best)
 
         with _evaluating(self.model):
-            rows = [row for rows in fork_map(decoded, batches, self.workers) for row in rows]
+            rows = [row for rows in fork_map(decoded, batches, workers) for row in rows]
         return {key: self._results(key, row) for key, row in zip(order, rows, strict=True)}
 
     def _results(self, key: Key, hypotheses: list[Hypothesis]) -> list[Result]:

@@ -61,7 +61,10 @@ class Validator:
         Raises:
             Interrupted: a signal came to one of the ranks; nothing has changed on any.
         """
-        self.learner.gather()
+        with self.learner.gathered():
+            self._validate(state, reporter, path, stop)
+
+    def _validate(self, state: TrainState, reporter: Reporter | None, path: Path, stop: StopRequest) -> None:
         translations = []
         for translation in distributed.shared(lambda rows: self._translate(rows, stop), self.sources):
             if translation is None:

@@ -64,7 +64,7 @@ def learn_rows(rows: Sequence[Pair], architecture: Architecture, threads: int, s
 
 
 def _new(a: Architecture, vocab_size: int, threads: int) -> tuple[MarianMTModel, torch.optim.Optimizer]:
-    """A model with fresh weights and its optimizer."""
+    """A model with initial weights and its optimizer."""
     torch.set_num_threads(threads)
     torch.manual_seed(RECIPE.seed)
     config = ModelConfig(

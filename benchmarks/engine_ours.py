@@ -61,7 +61,7 @@ def train(
 
 
 def new_learner(config: Config, vocab_size: int, text: TextInput, workers: int) -> Learner:
-    """A model with fresh weights and all that it learns with."""
+    """A model with initial weights and all that it learns with."""
     torch.manual_seed(RECIPE.seed)
     return Learner(model_folder.build(config, vocab_size, text), config.train, torch.device("cpu"), workers)
 

@@ -48,6 +48,6 @@ def marian_config(config: ModelConfig, vocab_size: int) -> MarianConfig:
 
 
 def new_marian(config: MarianConfig) -> MarianMTModel:
-    """A MarianMTModel with fresh weights and torch's fused attention."""
+    """A MarianMTModel with initial weights and torch's fused attention."""
     config._attn_implementation = "sdpa"
     return MarianMTModel(config)

@@ -115,12 +115,13 @@ def measure_training(path: Path, num_rows: int, is_streaming: bool) -> None:
     Learner.step = step
     size = "--d-model 64 --num-heads 4 --num-layers 1 --num-decoder-layers 1 --d-ff 128 --vocab-size 4000"
     how = "--batch-tokens 4096 --accumulate 2 --max-steps 1000 --warmup-steps 500 --validate-every 500 --threads 2"
-    given = ["--dataset", str(path), "--src", "en", "--tgt", "de", "--out", str(path.parent / "run")]
+    cache = Path(os.environ["HF_HOME"])
+    given = ["--dataset", str(path), "--src", "en", "--tgt", "de", "--out", str(cache / "run")]
     with contextlib.suppress(Enough), contextlib.redirect_stdout(sys.stderr):
         train.main([*given, *size.split(), *how.split(), *(["--streaming"] if is_streaming else [])])
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     way = "streamed" if is_streaming else "read before"
-    disk = sum(f.stat().st_size for f in path.parent.rglob("*") if f.is_file() and f != path) / 1e6
+    disk = sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) / 1e6
     cells = [
         f"{num_rows:,}",
         way,
@@ -154,14 +155,14 @@ def main() -> None:
     print(*TABLES[table], sep="\n", flush=True)
     sizes = [int(arg) for arg in sys.argv[1:] if not arg.startswith("--")] or [10_000, 100_000, 1_000_000]
     for num_rows in sizes:
-        for way in ([], *([["streamed"]] if table == "--train" else [])):
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "rows.jsonl"
-                write_rows(path, num_rows)
-                env = {**os.environ, "HF_HOME": folder, "OMP_NUM_THREADS": "1"}
-                extra = way or (["read"] if table == "--train" else [])
-                command = [sys.executable, __file__, "--measure", str(path), str(num_rows), *extra]
-                subprocess.run(command, env={**env, "TOKENIZERS_PARALLELISM": "false"}, check=True)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows.jsonl"
+            write_rows(path, num_rows)
+            for way in (["read"], ["streamed"]) if table == "--train" else ([],):
+                with tempfile.TemporaryDirectory() as cache:
+                    env = {**os.environ, "HF_HOME": cache, "OMP_NUM_THREADS": "1"}
+                    command = [sys.executable, __file__, "--measure", str(path), str(num_rows), *way]
+                    subprocess.run(command, env={**env, "TOKENIZERS_PARALLELISM": "false"}, check=True)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,8 @@ PATIENCE = 300_000
 """Sentences of the phrasebook in a row without one of the slice after which the slice counts as exhausted."""
 
 TRAIN_FLAGS = tuple(
-    "--preset phrasebook --batch-tokens 768 --accumulate 2 --lr 2e-3 --warmup-steps 300 --vocab-size 1000".split()
+    "--preset phrasebook --batch-tokens 768 --accumulate 2 --warmup-steps 300 --vocab-size 1000".split()
+    + "--optimizer adamw --lr 2e-3 --weight-decay 0.01".split()
 )
 """Flags of train.py beside the corpus, the time and the folder."""
 

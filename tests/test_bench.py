@@ -44,7 +44,7 @@ SENTENCES = ["Where is the dog?", "I see two old houses near the station.", "dog
 
 
 def make_model_folder(path, norm="post", **settings):
-    """A model with random weights that speaks: fresh ones all but repeat one token."""
+    """A model with random weights that speaks: initial ones all but repeat one token."""
     tokenizer = Tokenizer.train(["Where is the station? I see two dogs near the old house, really."] * 2, 340)
     sizes = ModelConfig(
         d_model=16, num_layers=2, num_decoder_layers=3, num_heads=2, d_ff=32, norm=norm, **settings

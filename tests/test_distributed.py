@@ -143,13 +143,14 @@ def learn(num, optimizer, shard=False):
 def save_learned(folder, num, optimizer, shard=False):
     with distributed.group(CPU, 1):
         mine, losses = learn(num, optimizer, shard)
-        mine.gather()
         tensors = mine.tensors()
         if shard:
             tensors = distributed.gather_through(folder / "shards", tensors)
+        with mine.gathered():
+            averaged = tensor_files.of_model(mine.averaged)
         if distributed.is_first():
             safetensors.torch.save_file(tensors, folder / "all.safetensors")
-            safetensors.torch.save_file(tensor_files.of_model(mine.averaged), folder / "averaged.safetensors")
+            safetensors.torch.save_file(averaged, folder / "averaged.safetensors")
             (folder / "losses.json").write_text(json.dumps(losses))
 
 

@@ -27,7 +27,7 @@ V, D, H = 11, 16, 4
 
 
 def enlarged(model: Transformer) -> Transformer:
-    """With weights so large that every part shows in what comes out: fresh ones all but copy their input."""
+    """With weights so large that every part shows in what comes out: initial ones all but copy their input."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)

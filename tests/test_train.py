@@ -99,6 +99,13 @@ def batch(pairs):
     return Batch.from_pairs([s for s, _ in pairs], [t for _, t in pairs])
 
 
+def test_another_optimizer_than_the_preset_s_brings_its_own_learning_rate_and_decay(run, capsys):
+    path = run("--optimizer", "adamw", "--weight-decay", 0.2, "--max-steps", 1)
+    config = json.loads((path / "config.json").read_text())["config"]["train"]
+    assert (config["optimizer"], config["lr"], config["weight_decay"]) == ("adamw", 1e-3, 0.2)
+    assert "overridden: --optimizer adamw, with --lr 0.001 and --weight-decay 0.01" in capsys.readouterr().out
+
+
 def test_one_batch_or_micro_batches_give_the_same_gradients():  # fault 18
     loss, whole = gradients([batch(PAIRS)])
     for parts in ([PAIRS[:1], PAIRS[1:]], [[p] for p in PAIRS], [PAIRS[:3], PAIRS[3:]]):

@@ -34,7 +34,7 @@ def tiny_model(positions: Positions = "sinusoidal", max_length: int = 64) -> Tra
     torch.manual_seed(0)
     size = TOKENIZER.vocab_size
     model = build_transformer(size, size, max_length, max_length, 16, 2, 2, 0.1, 32, positions=positions)
-    for parameter in enlarged(model).parameters():  # fresh weights all but repeat one token; these speak
+    for parameter in enlarged(model).parameters():  # initial weights all but repeat one token; these speak
         parameter.data *= 1.5
     return model.eval()
 
