@@ -27,7 +27,7 @@ FILE_BYTES = 1 << 20
 # Of text, so many rows are read, changed and written together. `datasets` keeps about 3 KB in memory for each such part
 # of a file.
 ROWS = 5_000
-# `argsort` cuts what it sorts into no more pieces than a byte can tell apart.
+# `sorted_pieces` makes at most so many: a byte holds the number of a piece.
 MAX_PIECES = 128
 
 

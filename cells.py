@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import readers
+import runtime
 from config import DataConfig
 from render import PICTURE_SUFFIXES
 
@@ -190,9 +191,7 @@ def load_frames(data: bytes, what: str) -> Numbers:
     try:
         array = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
     except Exception as error:  # what numpy parses a broken header with raises errors of its own
-        raise ValueError(
-            f"{what} is not a .npy file of numbers ({' '.join(str(error).split()):.120})"
-        ) from None
+        raise ValueError(f"{what} is not a .npy file of numbers ({runtime.said(error, 120)})") from None
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{what} must hold numbers, got {array.dtype!s:.40}")
     if array.ndim != 2:

@@ -181,15 +181,15 @@ def clean_training(
     """
     report.dropped.update(train.report().dropped)
     is_kept = train.reason == 0
-    _drop("length ratio", train.ratio > max_ratio, is_kept, report)
+    drop("length ratio", train.ratio > max_ratio, is_kept, report)
     for split, hashes in held_out.items():
-        _drop(f"copy of a {split} row", _is_in(train.pair_hash, hashes), is_kept, report)
+        drop(f"copy of a {split} row", _is_in(train.pair_hash, hashes), is_kept, report)
     hashes = train.pair_hash if passes is None else train.pair_hash ^ passes * SALT
-    _drop("duplicate", _is_repeated(hashes, is_kept), is_kept, report)
+    drop("duplicate", _is_repeated(hashes, is_kept), is_kept, report)
     return is_kept
 
 
-def _drop(reason: str, is_bad: Bools, is_kept: Bools, report: SplitReport) -> None:
+def drop(reason: str, is_bad: Bools, is_kept: Bools, report: SplitReport) -> None:
     """Keep rows no longer, and count those that were kept; both masks are changed."""
     is_bad &= is_kept
     report.drop(reason, is_bad)
@@ -216,7 +216,7 @@ class Cleaner:
         scan = Scan(rows)
         is_kept = clean_training(scan, self.held_out, self.max_ratio, report, passes)
         for split, hashes in self.sources.items():
-            _drop(f"taken for {split}", _is_in(scan.src_hash, hashes), is_kept, report)
+            drop(f"taken for {split}", _is_in(scan.src_hash, hashes), is_kept, report)
         return scan.cleaned.select_columns(["src", "tgt", "row"]).select(np.flatnonzero(is_kept))
 
 

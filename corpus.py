@@ -14,7 +14,7 @@ import numpy as np
 import arrays
 import origins
 from arrays import Bools, Ints
-from cleaning import RECORDS, Cleaner, Report, Scan, SplitReport, clean_training, keep
+from cleaning import RECORDS, Cleaner, Report, Scan, SplitReport, clean_training, drop, keep
 from config import DataConfig
 from held_out import carve
 from row_cache import ROW_FEATURES, SPLIT_NAMES, Reader, Stream
@@ -59,7 +59,8 @@ class Splits(dict[str, datasets.Dataset]):
         super().__init__(splits)
         self.report = report
         self.fingerprint = fingerprint
-        """Changes whenever a side of a row of a split does, or the order of the rows."""
+        """Changes whenever a side of a row of a split does, or the order of the rows; of what is streamed, whenever
+        that of the sample or a `Stream.identity` does."""
         self.mixture, self.cleaner, self.streams = mixture, cleaner, streams
 
     @property
@@ -69,9 +70,12 @@ class Splits(dict[str, datasets.Dataset]):
 
     @property
     def num_pairs(self) -> int:
-        """Training pairs; of a stream, about so many."""
-        counts = [UNKNOWN_ROWS if s.num_rows is None else s.num_rows for s in self.streams]
-        return max(1, sum(counts)) if counts else len(self["train"])
+        """Training pairs; of a stream, about so many: as large a share of its rows as of the sample."""
+        if not self.streams:
+            return len(self["train"])
+        num_rows = sum(UNKNOWN_ROWS if s.num_rows is None else s.num_rows for s in self.streams)
+        sample = self.report["train"]
+        return max(1, round(num_rows * sample.kept / sample.read))
 
 
 def read_splits(config: DataConfig) -> Splits:
@@ -96,7 +100,7 @@ def read_splits(config: DataConfig) -> Splits:
         )
     shares = _shares(config, [s.num_rows or UNKNOWN_ROWS for s in streams]) if streams else None
     parts = {
-        split: [reader() for reader in of_corpora.values()]
+        split: [reader.read() for reader in of_corpora.values()]
         for split, of_corpora in sources.items()
         if split != "train" or not streams
     }
@@ -129,8 +133,7 @@ def _split(
         others[split] = train.rows.select(positions)
         is_taken = np.zeros(len(is_kept), dtype=bool)
         is_taken[positions] = True
-        report["train"].drop(f"taken for {split}", is_taken)
-        is_kept ^= is_taken
+        drop(f"taken for {split}", is_taken, is_kept, report["train"])
     for split in ("validation", "test", *others):
         if split not in report:
             report[split] = SplitReport(len(others[split])) if split in taken else scans[split].report()
@@ -164,14 +167,14 @@ def read_split(config: DataConfig, split: str) -> tuple[datasets.Dataset, SplitR
     """Every row of one split that has two sides, in order and unchanged, for scoring.
 
     Returns:
-        Rows with the columns src, tgt and row, and what was left out. A split that training carves out of the
-        training rows is the same here.
+        Rows with the columns src, tgt and row, and what was left out. Of train, the rows that training keeps, cleaned
+        (with --streaming, those of the sample). A split that training carves out of them is the same here.
     Raises:
         ValueError: no such split; the message lists those that there are.
     """
     sources = _find_sources(config)
     if split in sources and split != "train":
-        scan = Scan(_joined([reader() for reader in sources[split].values()]))
+        scan = Scan(_joined([reader.read() for reader in sources[split].values()]))
         return scan.rows.select(scan.two_sided), scan.report()
     known = list(dict.fromkeys([*sources, *(SPLIT_NAMES if "train" in sources else ())]))
     if split not in known:

@@ -3,6 +3,7 @@
 Shapes: A sentences still searched, W beams, V vocabulary, T steps so far.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -60,14 +61,23 @@ def search(
         shortlists: for each row the only ids that may be produced, EOS among them, int64, rising; None = all.
     Returns:
         For each row at most n_best hypotheses, best first.
+    Raises:
+        ValueError: the weights give scores that are not finite.
     """
     if not 1 <= n_best <= beam:
         raise ValueError(f"n-best must be between 1 and the beam, got {n_best} with a beam of {beam}")
     cache = decoder.start_cache(decoder.encode(src, src_mask), src_mask, beam)
     scorer = TokenScorer(decoder, bos_id, eos_id, banned_ids, shortlists)
-    if beam == 1:
-        return _greedy(decoder, cache, scorer, max_lengths, alpha)
-    return _beam(decoder, cache, scorer, max_lengths, beam, alpha, n_best)
+    found = (
+        _greedy(decoder, cache, scorer, max_lengths, alpha)
+        if beam == 1
+        else _beam(decoder, cache, scorer, max_lengths, beam, alpha, n_best)
+    )
+    if not all(row and math.isfinite(row[0].score) for row in found):
+        raise ValueError(
+            "the model's scores are not finite: its weights are damaged; copy it anew, or train again"
+        )
+    return found
 
 
 # From so many rows on, a product over all columns at once would push its operands out of the processor's cache.
@@ -154,7 +164,7 @@ class TokenScorer:
         best, index = candidates.flatten(1).topk(min(k, num_groups * GROUP), dim=1)
         group = group.gather(1, index // GROUP)
         # Where nothing is left to choose, the choice may fall on what only fills the last group.
-        column = (group % G * GROUP + index % GROUP).masked_fill_(best == -torch.inf, 0)
+        column = (group % G * GROUP + index % GROUP).masked_fill_(~best.isfinite(), 0)
         return best, group // G, column if self.ids is None else self.ids[column]
 
     def best(self, x: Tensor, is_first: bool) -> tuple[Tensor, Tensor]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+# A large corpus takes hours to read. A rank that has ended is noticed all the same.
+PREPARATION = timedelta(days=30)
 # What torch says when a rank of the group is gone or does not answer; of its own it has no class for that.
 LOST = ("gloo", "nccl", "connection", "timed out", "timeout", "socket", "broken pipe")
 
@@ -97,10 +99,10 @@ def group(where: torch.device, timeout_minutes: float) -> Iterator[None]:
     dist.destroy_process_group()
 
 
-def barrier() -> None:
-    """Wait until every rank is here."""
+def barrier(timeout: timedelta | None = None) -> None:
+    """Wait until every rank is here, for as long as the group waits unless it is said."""
     if world_size() > 1:
-        dist.barrier()
+        dist.barrier(timeout=timeout)
 
 
 def every(*values: float) -> Tensor:
@@ -160,10 +162,10 @@ def first_on_machine_first() -> Iterator[None]:
     """Let one rank of each machine go first, so that the others find its work in the cache."""
     is_leader = os.environ.get("LOCAL_RANK", "0") == "0"
     if not is_leader:
-        barrier()
+        barrier(PREPARATION)
     yield
     if is_leader:
-        barrier()
+        barrier(PREPARATION)
 
 
 def launch() -> str | None:

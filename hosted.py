@@ -13,6 +13,7 @@ import arrays
 import cells
 import readers
 import row_cache
+import runtime
 from config import DataConfig
 from row_cache import BATCH, ROW_FEATURES, Reader, Stream
 
@@ -31,22 +32,18 @@ def from_hub(config: DataConfig) -> dict[str, Reader]:
         # Otherwise pandas takes the words null and NA for missing cells.
         is_csv = datasets.load_dataset_builder(name, config.dataset_config).name == "csv"
         options = {"keep_default_na": False} if is_csv else {}
-        if config.streaming:
-            loaded = datasets.load_dataset(name, config.dataset_config, streaming=True, **options)
-            return _streamed(loaded, config)
-        loaded = datasets.load_dataset(name, config.dataset_config, **options)
+        loaded = datasets.load_dataset(name, config.dataset_config, streaming=config.streaming, **options)
     except datasets.exceptions.DatasetNotFoundError:
         raise FileNotFoundError(f"{not_here}, and no such dataset on the Hugging Face Hub") from None
     except ConnectionError as error:
         raise ValueError(
-            f"{not_here}, and the Hugging Face Hub is out of reach ({one_line(error)})"
+            f"{not_here}, and the Hugging Face Hub is out of reach ({runtime.said(error)})"
         ) from None
     except (ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         raise ValueError(
-            f"--dataset {name}, --dataset-config {config.dataset_config}: {one_line(error)}"
+            f"--dataset {name}, --dataset-config {config.dataset_config}: {runtime.said(error)}"
         ) from None
-
-    return _loaded(loaded, config, can_map=True)
+    return _streamed(loaded, config) if config.streaming else _loaded(loaded, config, can_map=True)
 
 
 def _streamed(loaded: Mapping[str, datasets.IterableDataset], config: DataConfig) -> dict[str, Reader]:
@@ -97,8 +94,8 @@ def from_disk(path: Path, config: DataConfig) -> dict[str, Reader]:
     """
     try:
         loaded = datasets.load_from_disk(str(path))
-    except (ValueError, OSError, KeyError) as error:
-        raise ValueError(f"--dataset {path} cannot be read: {one_line(error)}") from None
+    except (ValueError, OSError, KeyError, TypeError) as error:
+        raise ValueError(f"--dataset {path} cannot be read: {runtime.said(error)}") from None
     # What map makes would lie in that folder.
     return _loaded(loaded if isinstance(loaded, dict) else {"train": loaded}, config, can_map=False)
 
@@ -177,8 +174,3 @@ def _records(
     columns = dataset.select_columns(sorted({src[0], tgt[0]})).with_format("arrow")
     batches = (batch for table in columns.iter(BATCH) for batch in table.to_batches())
     return readers.arrow_records(batches, name)
-
-
-def one_line(error: Exception) -> str:
-    """What `datasets` says, without line ends and at most 300 characters of it."""
-    return " ".join(str(error).split())[:300]

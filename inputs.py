@@ -177,7 +177,7 @@ class FeatureInput:
             is_good = mean.ndim == 1 and 0 < len(mean) <= MAX_CHANNELS and mean.shape == std.shape
             if not (is_good and np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
                 raise ValueError("it needs a finite mean and a positive std for each channel")
-        except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise ValueError(
                 f"{file} does not hold the statistics of features ({error}); copy it anew"
             ) from None
@@ -200,6 +200,8 @@ class FeatureInput:
         if not isinstance(frames, np.ndarray):
             data, where = content_of(frames, "features")
             frames = cells.load_frames(data, where)
+        if frames.dtype.kind not in "iuf":
+            raise ValueError(f"{where} must hold numbers, got {frames.dtype!s:.40}")
         if frames.ndim != 2 or frames.shape[1] != C or not len(frames):
             raise ValueError(
                 f"{where}: {' × '.join(map(str, frames.shape))}, but this model reads frames × {C}"

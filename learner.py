@@ -95,6 +95,9 @@ class Learner:
             Loss per target token and gradient norm, scalars, the same on every rank.
         """
         ranks, parameters = distributed.world_size(), list(self.trained.values())
+        if self.is_sharded:  # each pass puts layers together, and that takes all ranks
+            most = int(distributed.every(len(batches)).max())
+            batches = [*batches, *[batches[0].silenced()] * (most - len(batches))]
         num_tokens = int(distributed.every(sum(batch.num_tokens for batch in batches)).sum())
         # One for each micro-batch of the step, whichever rank has it; a longer list begins like a shorter one.
         numbers = np.random.SeedSequence([self.config.seed, step])
@@ -205,5 +208,7 @@ class Learner:
                         f"{source} has a checkpoint of another optimizer than its config.json; restore that, or"
                         " start a new run"
                     )
-                optimizer.state[parameter] = {k: distributed.like(t, parameter) for k, t in moments.items()}
+                # Copies: what was read stays mapped to its file, which is to be removed one day.
+                own = {k: distributed.like(t.clone(), parameter) for k, t in moments.items()}
+                optimizer.state[parameter] = own
         self.average.n_averaged.copy_(state["num_averaged"])

@@ -20,6 +20,7 @@ import phrases
 import quantities
 import readers
 import row_cache
+import runtime
 import templates
 from config import DataConfig
 from row_cache import ALIASES, BATCH, Reader, Stream
@@ -104,7 +105,7 @@ def _folder(path: Path, config: DataConfig) -> dict[str, Reader]:
             f" *.{config.tgt}"
         )
     except Exception as error:  # a folder may hold anything, and what reads it raises errors of its own
-        found, problem = {}, f"cannot be read: {hosted.one_line(error)}"
+        found, problem = {}, f"cannot be read: {runtime.said(error)}"
     splits = {split: files for split, files in found.items() if files}
     if not splits or any(f.suffix.lower() not in readers.SUFFIXES for fs in splits.values() for f in fs):
         # Pictures or arrays beside the files that name them mislead `datasets`.

@@ -54,7 +54,7 @@ def fork_map(function: Callable[[Item], Result], items: Sequence[Item], num_work
     finally:
         for worker, receiver in workers:
             receiver.close()
-            worker.terminate()
+            worker.kill()
             worker.join()
     return [results[i] for i in range(len(items))]
 
@@ -81,8 +81,8 @@ class Work(Generic[Item, Result]):
 
     def serve(self, sender: "Connection[dict[int, Result] | Exception, None]") -> None:
         """What a forked process does: send the results, or what went wrong."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGTERM):  # the parent ends its workers, after it has saved
+            signal.signal(number, signal.SIG_IGN)
         torch.set_num_threads(1)  # torch's own threads did not come along
         try:
             sender.send(self.done())

@@ -303,7 +303,7 @@ def is_json_array(path: Path) -> bool:
     if path.suffix.lower() not in (".json", ".jsonl"):
         return False
     with path.open("rb") as file:
-        return file.read(4_096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+        return file.read(4_096).removeprefix(BOM).lstrip().startswith(b"[")
 
 
 def _json_array(path: Path) -> Iterator[object]:

@@ -12,6 +12,7 @@ import datasets
 
 import arrays
 import cells
+import lines
 import readers
 
 P = ParamSpec("P")
@@ -42,9 +43,9 @@ class Stream:
     num_rows: int | None
     """How many there are, or about how many; None where nobody can tell."""
     identity: str
-    """Changes when the beginning or the size of what is read does."""
-    files: dict[Path, str] = field(default_factory=dict)
-    """State (`cells.stamp`) of each file that is read, where they are files of this machine."""
+    """Changes with the beginning or the size of a file; of the Hub, with the version or the number of rows."""
+    files: dict[Path, tuple[str, str]] = field(default_factory=dict)
+    """Stamp (`cells.stamp`) and digest (`readers.glimpse`) of each file of this machine that is read."""
 
     def require_unchanged(self) -> None:
         """See that the files are still those of the beginning.
@@ -52,14 +53,14 @@ class Stream:
         Raises:
             ValueError: one has changed, or is gone.
         """
-        for path, known in self.files.items():
+        for path, (stamp, digest) in self.files.items():
             # Only a file that looks changed is opened: a corpus may have many, and each block asks for all.
-            if (now := cells.stamp(path)) != known:
-                if not path.is_file() or readers.glimpse(path).digest not in self.identity.split():
+            if (now := cells.stamp(path)) != stamp:
+                if not path.is_file() or readers.glimpse(path).digest != digest:
                     raise ValueError(
                         f"{path} has changed while it was read; restore it and go on with --resume"
                     )
-                self.files[path] = now
+                self.files[path] = now, digest
 
 
 def stream_of_files(
@@ -67,23 +68,23 @@ def stream_of_files(
 ) -> Stream:
     """A stream of these files; counted roughly by their beginnings unless the number of rows is given."""
     # Before the files are read: a change in between must not go unseen.
-    states = {file: cells.stamp(file) for file in files}
+    stamps = [cells.stamp(file) for file in files]
     seen = [readers.glimpse(file) for file in files]
     if num_rows is None:
         num_rows = sum(content.num_lines for content in seen)
-    identity = " ".join(content.digest for content in seen)
-    return Stream(rows, num_rows, identity, states)
+    digests = [content.digest for content in seen]
+    states = dict(zip(files, zip(stamps, digests, strict=True), strict=True))
+    return Stream(rows, num_rows, " ".join(digests), states)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """One split of a corpus: called, it gives all rows (columns src, tgt and row), from the cache if they are there."""
+    """What reads one split of a corpus."""
 
     read: Callable[[], datasets.Dataset]
+    """Gives all rows (columns src, tgt and row), from the cache if they are there."""
     stream: Callable[[], Stream]
-
-    def __call__(self) -> datasets.Dataset:
-        return self.read()
+    """Gives them one after another."""
 
 
 def name_splits(splits: Mapping[str, T]) -> dict[str, T]:
@@ -108,7 +109,7 @@ def show_progress(is_long: bool) -> None:
 def code_of(rows: Callable[P, object]) -> str:
     """Digest of the code that this function reads with: a change in it must not find what the code before it wrote."""
     own = inspect.getfile(rows)
-    return readers.code_digest(own, __file__, str(readers.__file__), str(cells.__file__))
+    return readers.code_digest(own, __file__, *(str(m.__file__) for m in (readers, cells, lines)))
 
 
 def generate(

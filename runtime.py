@@ -83,10 +83,10 @@ def keep_memory() -> None:
 
 
 def autocast_dtype(where: torch.device, wanted: bool = True) -> torch.dtype:
-    """bfloat16 where the hardware computes in it, else float32 (a CPU without it emulates it, far slower)."""
+    """bfloat16 where the hardware computes in it, else float32 (older GPUs and most CPUs emulate it, far slower)."""
     return (
         torch.bfloat16
-        if wanted and where.type == "cuda" and torch.cuda.is_bf16_supported()
+        if wanted and where.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         else torch.float32
     )
 
@@ -254,5 +254,10 @@ def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno is not None:
         what = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
         return f"{what}; free some space and run again" if error.errno == errno.ENOSPC else what
+    return said(error, MOST_CHARACTERS)
+
+
+def said(error: Exception, most: int = 300) -> str:
+    """What an exception says, on one line and cut after so many characters."""
     words = " ".join(str(error).split())
-    return words if len(words) <= MOST_CHARACTERS else f"{words[:MOST_CHARACTERS]} …"
+    return words if len(words) <= most else f"{words[:most]} …"

@@ -40,7 +40,7 @@ class Tokenizer:
         self._hf = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges))
         self._hf.pre_tokenizer = _words()
         self._hf.decoder = decoders.ByteLevel()
-        self._vocab, self._merges = vocab, merges
+        self._vocab = vocab
         self._ranks = {pair: rank for rank, pair in enumerate(merges)}
         self._segment = lru_cache(maxsize=2**17)(self.segment)
 
@@ -87,8 +87,8 @@ class Tokenizer:
             ):
                 raise ValueError("it cuts text in another way")
             return tokenizer
-        except (ValueError, RecursionError) as error:  # of json and Unicode, too
-            reason = str(error).splitlines()[0][:200] or type(error).__name__
+        except ValueError as error:  # of json and Unicode, too
+            reason = str(error).splitlines()[0][:200]
         raise ValueError(
             f"{path} is not a tokenizer that this program trained ({reason}); take tokenizer.json anew"
         )
@@ -96,10 +96,6 @@ class Tokenizer:
     def save(self, path: Path) -> None:
         """Write tokenizer.json, whole or not at all."""
         runtime.write_atomic(path, self._hf.to_str(pretty=True))
-
-    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[dict[str, int], list[tuple[str, str]]]]:
-        # Pickled as what it was made from: datasets hashes this to find its cached results again.
-        return Tokenizer, (self._vocab, self._merges)
 
     @property
     def vocab_size(self) -> int:

@@ -181,6 +181,8 @@ def _translate_in_parts(translator: Translator, config: TranslateConfig, model: 
         if distributed.is_first():
             _say_what_is_there(folder, files, output)
         for number, chunk in enumerate(_chunks(read_lines(given), size)):
+            if number == len(files):
+                raise ValueError(f"{given} has grown meanwhile; leave it as it is, and start again")
             if number % distributed.world_size() == distributed.rank() and not files[number].is_file():
                 runtime.write_atomic(files[number], "".join(_translate(translator, [chunk], config)))
         distributed.barrier()

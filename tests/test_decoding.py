@@ -282,3 +282,12 @@ def test_long_searches_forget_what_no_beam_descends_from():
     assert len(sizes) >= 119
     assert all(nodes <= 2 * (length + 20 * 4) for length, nodes in sizes)
     assert any(nodes < 4 * length for length, nodes in sizes)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_weights_whose_scores_are_not_finite_are_refused(beam):
+    model = tiny(9)
+    with torch.no_grad():
+        model.decoder.layers[0].self_attention_block.w_qkv.weight.fill_(1e30)
+    with pytest.raises(ValueError, match="scores are not finite: its weights are damaged"):
+        find(model, [[3, 4]], [5], beam=beam)

@@ -168,9 +168,10 @@ def test_two_ranks_learn_the_same_as_one(tmp_path, num, optimizer):
 
 
 @pytest.mark.parametrize("optimizer", BOTH)
-def test_split_weights_learn_the_same_as_whole_ones(tmp_path, optimizer):
-    assert Ranks(tmp_path, save_learned, tmp_path, 2, optimizer, True).codes() == [0, 0]
-    alone, _ = learn(2, optimizer)
+@pytest.mark.parametrize("num", [pytest.param(2, marks=ALSO), 3])  # of 3, one rank has two and the other one
+def test_split_weights_learn_the_same_as_whole_ones(tmp_path, num, optimizer):
+    assert Ranks(tmp_path, save_learned, tmp_path, num, optimizer, True).codes() == [0, 0]
+    alone, _ = learn(num, optimizer)
     assert_close(weights(tmp_path / "all.safetensors"), alone.tensors())
     assert_close(weights(tmp_path / "averaged.safetensors"), tensor_files.of_model(alone.averaged))
 
@@ -239,6 +240,16 @@ def test_a_rank_that_hangs_is_waited_for_no_longer_than_the_timeout(tmp_path):
     ranks.processes[1].kill()
     assert ranks.codes()[0] == 2
     assert ranks.said(0, "stderr").startswith("rank 0: error: another rank has ended or does not answer: ")
+
+
+def prepare_slowly():
+    with distributed.group(CPU, 2 / 60), distributed.first_on_machine_first():
+        if distributed.is_first():
+            time.sleep(3)
+
+
+def test_a_rank_that_prepares_is_waited_for_longer_than_the_timeout(tmp_path):
+    assert Ranks(tmp_path, prepare_slowly).codes() == [0, 0]
 
 
 # Training
@@ -693,6 +704,18 @@ def test_parts_of_another_input_model_or_decoding_are_not_mixed_in(
     translate.main(give)
     assert len(calls) == 5 and len(parts(tmp_path)) == 2
     assert "is of another input, model or decoding, and not used" in capfd.readouterr().err
+
+
+def test_an_input_that_grows_meanwhile_is_refused(give, tmp_path, monkeypatch):
+    def grow(path, **options):
+        with (tmp_path / "in.txt").open("a") as file:
+            file.write("one more\n" * 16)
+        return load(path, **options)
+
+    load = Translator.load
+    monkeypatch.setattr(Translator, "load", grow)
+    with pytest.raises(ValueError, match=r"in\.txt has grown meanwhile; leave it as it is, and start again"):
+        translate.main(give)
 
 
 def test_several_ranks_are_refused_where_there_is_no_file_to_share_out(give, tmp_path):

@@ -95,7 +95,7 @@ def test_a_dataset_that_is_nowhere_is_refused(monkeypatch):
 def test_a_column_of_lists_on_the_hub_taken_for_text_is_refused_with_advice(monkeypatch):
     hub = datasets.DatasetDict(train=datasets.Dataset.from_dict({"clip": features_of(6), "de": ["x"] * 6}))
     monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_: hub)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: hub)
     with pytest.raises(ValueError, match="row 1: clip must be text, got a list; --source features reads"):
         read_source(Path("someone/corpus"), "text")
 
@@ -107,7 +107,7 @@ def test_arrays_and_pictures_of_the_hub_are_read(tmp_path, monkeypatch):
     columns["picture"] = [{"bytes": picture, "path": None} for picture in pictures]
     hub = datasets.DatasetDict(train=datasets.Dataset.from_dict(columns, features=features))
     monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_: hub)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: hub)
     config = config_of(Path("someone/corpus"), "features")
     splits = corpus.read_splits(config)
     assert arrays_of(splits) == features_of(6) and splits.report["train"].dropped["missing"] == (1, [7])
@@ -121,7 +121,7 @@ def test_paths_of_the_hub_begin_in_the_current_folder(tmp_path, monkeypatch):
         train=datasets.Dataset.from_dict({"clip": [f"{i}.npy" for i in range(6)], "de": list("abcdef")})
     )
     monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_: hub)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: hub)
     config = config_of(Path("someone/corpus"), "features")
     monkeypatch.chdir(tmp_path)
     assert arrays_of(corpus.read_splits(config)) == features_of(6)
@@ -129,6 +129,13 @@ def test_paths_of_the_hub_begin_in_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "other")
     with pytest.raises(FileNotFoundError, match=r"someone/corpus, train, row 1: clip names '.*other/0\.npy'"):
         corpus.read_splits(config)
+
+
+def test_a_saved_corpus_whose_list_of_splits_is_none_is_refused(tmp_path):
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "dataset_dict.json").write_text("[]")
+    with pytest.raises(ValueError, match="c cannot be read: "):
+        read_source(tmp_path / "c", "text")
 
 
 def test_text_that_datasets_has_saved_is_read_without_a_trace_beside_it(tmp_path):

@@ -194,6 +194,7 @@ def test_a_stride_shortens_and_rounds_up():
         (frames(4, channels=5), "features: 4 × 5, but this model reads frames × 3"),
         (np.zeros(7, np.float32), "features: 7, but this model reads frames × 3"),
         (np.zeros((0, 3), np.float32), "features: 0 × 3, but"),
+        (np.zeros((2, 3), object), "features must hold numbers, got object"),
         (np.full((2, 3), np.nan, np.float32), "values that are not finite"),
         (b"", "features is not a .npy file"),
         (b"\x93NUMPY broken", "features is not a .npy file"),

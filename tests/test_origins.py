@@ -356,7 +356,7 @@ def test_paths_of_pictures_taken_for_text_are_refused_wherever_they_are(tmp_path
     else:
         path = Path("someone/corpus")
         monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
-        monkeypatch.setattr(datasets, "load_dataset", lambda *_: datasets.DatasetDict(train=table))
+        monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: datasets.DatasetDict(train=table))
     with pytest.raises(ValueError, match=rf"--dataset {path}: .* the first '0\.png'; .* --source image$"):
         read_source(path, "text")
 

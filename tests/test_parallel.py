@@ -82,6 +82,19 @@ def test_a_killed_worker_is_told_and_does_not_hang():
 
 
 @needs_fork
+def test_a_worker_leaves_sigterm_to_its_parent():
+    parent = os.getpid()
+
+    def asked_to_stop(number):
+        time.sleep(0.02)
+        if os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return number
+
+    assert fork_map(asked_to_stop, range(6), 2) == list(range(6))
+
+
+@needs_fork
 def test_workers_do_not_outlive_the_call(tmp_path):
     parent = os.getpid()
 

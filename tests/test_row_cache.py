@@ -25,6 +25,8 @@ from test_origins import (
 
 import cells
 import cleaning
+import lines
+import readers
 import row_cache
 
 __all__ = ["own_cache"]  # a fixture
@@ -67,6 +69,14 @@ def test_a_change_in_the_module_that_makes_rows_gives_them_another_name(tmp_path
     assert row_cache.code_of(rows) == before
     (tmp_path / "own.py").write_text("def rows():\n    yield 2\n")
     assert row_cache.code_of(rows) != before
+
+
+@pytest.mark.parametrize("module", [cells, lines, readers, row_cache])
+def test_a_change_in_what_reads_files_gives_rows_another_name(tmp_path, monkeypatch, module):
+    before = row_cache.code_of(write_jsonl)
+    (tmp_path / "changed.py").write_text("# another version\n")
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "changed.py"))
+    assert row_cache.code_of(write_jsonl) != before
 
 
 def test_the_same_corpus_in_two_folders_has_two_sets_of_pictures(tmp_path):

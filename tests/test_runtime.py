@@ -178,6 +178,11 @@ def test_mixed_precision_is_off_on_a_cpu():
     assert runtime.autocast_dtype(torch.device("cpu")) is torch.float32
 
 
+def test_mixed_precision_is_off_on_a_gpu_that_emulates_it(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
+    assert runtime.autocast_dtype(torch.device("cuda")) is torch.float32
+
+
 PAGES = """
 import resource, torch, runtime
 {before}

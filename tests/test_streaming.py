@@ -332,6 +332,25 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(folder, tokenizer, is_g
         list(itertools.islice(steps, 100))
 
 
+def test_files_that_change_places_while_they_are_read_are_noticed(folder, tokenizer):
+    (folder / "train.jsonl").unlink()
+    one, other = (write(folder / f"train-{i}.jsonl", pairs(250 * i, 250 * (i + 1))) for i in range(2))
+    steps = sampler_of(config_of(folder), tokenizer, rows=20).steps(TrainState())
+    next(steps)
+    one.rename(folder / "aside"), other.rename(one), (folder / "aside").rename(other)
+    with pytest.raises(ValueError, match=r"train-0\.jsonl has changed while it was read"):
+        list(itertools.islice(steps, 100))
+
+
+def test_a_stream_counts_the_pairs_that_are_left_of_its_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus, "SAMPLE_ROWS", 200)
+    rows = pairs(0, 400)
+    path = write(tmp_path / "c.jsonl", [(en, de if i % 2 else "") for i, (en, de) in enumerate(rows)])
+    splits = corpus.read_splits(config_of(path))
+    kept = splits.report["train"].kept
+    assert 0 < kept < 100 and splits.num_pairs == 2 * kept
+
+
 def test_a_file_that_is_only_touched_goes_on_and_is_read_again_once(folder, tokenizer, monkeypatch):
     steps = sampler_of(config_of(folder), tokenizer, rows=20).steps(TrainState())
     next(steps)
