@@ -24,10 +24,10 @@ from scores import (
     Score,
     check_bootstrap,
     measure,
-    one_line,
     paired_of,
     scores_of,
     sentence_chrf,
+    without_line_breaks,
 )
 from strict_json import Json, to_json
 from translator import Translator
@@ -106,9 +106,14 @@ class System:
     warnings: dict[str, int] = field(default_factory=dict)
     """Sentences by kind of warning."""
 
+    @property
+    def sentences_per_s(self) -> float | None:
+        """None for a file."""
+        return None if self.elapsed_s is None else len(self.lines) / max(self.elapsed_s, 1e-9)
+
 
 @dataclass(frozen=True)
-class Report:
+class Evaluation:
     """Everything the command found; prints as text, saved as JSON."""
 
     corpus: str
@@ -173,8 +178,7 @@ class Report:
                 continue
             speed = ""
             if system.elapsed_s is not None:
-                rate = len(system.lines) / max(system.elapsed_s, 1e-9)
-                speed = f": {system.elapsed_s:,.1f} s, {rate:,.1f} sentences/s"
+                speed = f": {system.elapsed_s:,.1f} s, {system.sentences_per_s:,.1f} sentences/s"
             lines.append(f"{label:<9}{system.name}{speed}")
         return "\n".join(lines)
 
@@ -234,17 +238,24 @@ def _wrapped(label: str, text: str) -> str:
 
 
 def _system_json(system: System, scores: Sequence[Score]) -> dict[str, Json]:
-    rate = None if system.elapsed_s is None else len(system.lines) / max(system.elapsed_s, 1e-9)
     return {
         "system": system.name,
         "elapsed_s": system.elapsed_s,
-        "sentences_per_s": rate,
+        "sentences_per_s": system.sentences_per_s,
         "warnings": dict(system.warnings),
         "scores": [s._asdict() for s in scores],
     }
 
 
-def _corpus_set(options: EvaluateConfig) -> tuple["_Set", DataConfig]:
+def _wanted(options: EvaluateConfig) -> "_Set":
+    """What to score; an empty set is refused."""
+    wanted = _corpus_set(options) if options.references is None else _Set.from_file(options.references)
+    if not wanted.references:
+        raise ValueError(f"{wanted.name} is empty; there is nothing to score")
+    return wanted
+
+
+def _corpus_set(options: EvaluateConfig) -> "_Set":
     """The split to score, of the model's corpus or of what the flags say instead."""
     if options.model is None and options.hypotheses is not None and options.dataset is not None:
         path, own = None, DataConfig()
@@ -274,14 +285,15 @@ def _corpus_set(options: EvaluateConfig) -> tuple["_Set", DataConfig]:
         ) from None
     for flag, model in models.items():
         _check_cells(flag, model, wanted, data)
-    return wanted, data
+    return wanted
 
 
 def _overridden(data: DataConfig, options: EvaluateConfig) -> DataConfig:
     """A corpus with what the flags say instead."""
     if options.dataset is not None:
         data = replace(data, dataset=(options.dataset,), dataset_config=None, weights=None, temperature=None)
-        data = replace(data, streaming=False)
+        # Both at once, since a buffer is refused without streaming.
+        data = replace(data, streaming=False, buffer=DataConfig.buffer)
     if options.dataset_config is not None:
         data = replace(data, dataset_config=options.dataset_config)
     # Both at once, since the other direction swaps them.
@@ -327,6 +339,8 @@ class _Set(NamedTuple):
     """What is to be scored: sentences in the order of the corpus."""
 
     name: str
+    data: DataConfig | None
+    """The corpus; None for a file of references."""
     sources: list[Source] | None
     references: list[str]
     rows: list[int]
@@ -337,18 +351,19 @@ class _Set(NamedTuple):
 
     @classmethod
     def from_file(cls, path: Path) -> "_Set":
-        references = [one_line(line.text) for line in read_lines(path)]
-        return cls(str(path), None, references, list(range(1, len(references) + 1)), len(references), "")
+        references = [without_line_breaks(line.text) for line in read_lines(path)]
+        num = len(references)
+        return cls(str(path), None, None, references, list(range(1, num + 1)), num, "")
 
     @classmethod
     def from_corpus(cls, data: DataConfig, split: str) -> "_Set":
         import corpus  # a second of imports that scoring two files need not pay
 
         rows, report = corpus.read_split(data, split)
-        references = [one_line(text) for text in rows["tgt"]]
+        references = [without_line_breaks(text) for text in rows["tgt"]]
         left_out = ", ".join(f"{num:,} {reason}" for reason, (num, _) in report.dropped.items())
         name = f"{data.name}, {split}, {data.src} → {data.tgt}"
-        return cls(name, list(rows["src"]), references, list(rows["row"]), report.read, left_out)
+        return cls(name, data, list(rows["src"]), references, list(rows["row"]), report.read, left_out)
 
     def labels(self) -> list[str] | None:
         """The sources as a person can read them: sentences, or the numbers of the rows."""
@@ -359,7 +374,7 @@ class _Set(NamedTuple):
 
     def system(self, flag: str, path: Path) -> System:
         """A finished translation of this set, or of the whole corpus that it was taken from."""
-        lines = [one_line(line.text) for line in read_lines(path)]
+        lines = [without_line_breaks(line.text) for line in read_lines(path)]
         if len(lines) == self.num_rows > len(self.rows):
             lines = [lines[row - 1] for row in self.rows]
         if len(lines) != len(self.references):
@@ -378,7 +393,8 @@ def _translate(path: Path, sources: Sequence[Source], options: EvaluateConfig, w
     translations = translator.translate(sources, decode=options.decode)
     elapsed_s = time.perf_counter() - start
     kinds = Counter(kind for t in translations for kind in {_kind(warning) for warning in t.warnings})
-    return System(str(path), [one_line(t.text) for t in translations], elapsed_s, dict(kinds.most_common()))
+    lines = [without_line_breaks(t.text) for t in translations]
+    return System(str(path), lines, elapsed_s, dict(kinds.most_common()))
 
 
 def _kind(warning: str) -> str:
@@ -386,7 +402,25 @@ def _kind(warning: str) -> str:
     return re.sub(r"\d+", "n", warning.split(": ")[0])
 
 
-def evaluate(options: EvaluateConfig) -> Report:
+def _systems(options: EvaluateConfig, wanted: _Set, workers: int) -> tuple[System, System | None]:
+    """The system to score and the one to compare it with, finished files first; saves --output."""
+    sources: list[Source] = wanted.sources or []
+    system = other = None
+    if options.hypotheses is not None:
+        system = wanted.system("--hypotheses", options.hypotheses)
+    if options.against is not None and not options.against.is_dir():
+        other = wanted.system("--against", options.against)
+    if system is None:
+        assert options.model is not None
+        system = _translate(options.model, sources, options, workers)
+    if options.output is not None:
+        runtime.write_atomic(options.output, "".join(f"{line}\n" for line in system.lines))
+    if options.against is not None and other is None:
+        other = _translate(options.against, sources, options, workers)
+    return system, other
+
+
+def evaluate(options: EvaluateConfig) -> Evaluation:
     """Translate or read what is to be scored, then score it; saves --output on the way.
 
     Raises:
@@ -396,33 +430,16 @@ def evaluate(options: EvaluateConfig) -> Report:
     workers = runtime.start(options.threads)
     runtime.check_writable("--output", options.output)
     runtime.check_writable("--json", options.json)
-    data: DataConfig | None = None
-    if options.references is not None:
-        wanted = _Set.from_file(options.references)
-    else:
-        wanted, data = _corpus_set(options)
-    sources: list[Source] = wanted.sources or []
-    references = wanted.references
-    if not references:
-        raise ValueError(f"{wanted.name} is empty; there is nothing to score")
-
-    system = other = None
-    if options.hypotheses is not None:
-        system = wanted.system("--hypotheses", options.hypotheses)
-    if options.against is not None and not options.against.is_dir():
-        other = wanted.system("--against", options.against)
-    if system is None:
-        system = _translate(options.model or model_folder.newest_run(), sources, options, workers)
-    if options.output is not None:
-        runtime.write_atomic(options.output, "".join(f"{line}\n" for line in system.lines))
-    if options.against is not None and other is None:
-        other = _translate(options.against, sources, options, workers)
-
+    if options.model is None and options.hypotheses is None:  # when it is loaded, another may be the newest
+        options = replace(options, model=model_folder.newest_run())
+    wanted = _wanted(options)
+    system, other = _systems(options, wanted, workers)
+    data, references = wanted.data, wanted.references
     tgt = options.tgt or ("" if data is None else data.tgt)
     measured = measure(system.lines, references, tgt, options.bootstrap)
     others = None if other is None else measure(other.lines, references, tgt, options.bootstrap)
     translated = options.hypotheses is None or (other is not None and other.elapsed_s is not None)
-    return Report(
+    return Evaluation(
         corpus=wanted.name,
         left_out=wanted.left_out,
         system=system,
@@ -453,11 +470,11 @@ examples:
 def main() -> None:
     """Score and print; see --help."""
     options = parse_args(EvaluateConfig, description=EXAMPLES)
-    report = evaluate(options)
+    evaluation = evaluate(options)
     if options.json is not None:
-        text = json.dumps(report.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(evaluation.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
         runtime.write_atomic(options.json, text + "\n")
-    print(report.text(options.worst), end="")
+    print(evaluation.text(options.worst), end="")
 
 
 if __name__ == "__main__":

@@ -56,10 +56,15 @@ class Dropout(nn.Module):
 
     Inside `dropout_from` it compares random bytes with p (to the nearest 1/256): three times as fast on a CPU
     as drawing a number for each unit, and the same whatever other threads do.
+
+    Raises:
+        ValueError: p is not in [0, 1).
     """
 
     def __init__(self, p: float) -> None:
         super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {p}")
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
@@ -147,7 +152,7 @@ class MultiHeadAttentionBlock(nn.Module):
 
     def __init__(self, d_model: int, h: int, dropout: float = 0.0) -> None:
         super().__init__()
-        if d_model % h:
+        if h < 1 or d_model % h:
             raise ValueError(f"d_model must be divisible by h, got {d_model} and {h}")
         self.h = h
         self.w_qkv = nn.Linear(d_model, 3 * d_model)
@@ -448,21 +453,43 @@ def build_transformer(
         src_embed: makes (B, S, D) of a source of another kind, in place of the token embedding; its weights are
             drawn anew.
     Raises:
-        ValueError: a size that cannot be, with the numbers; a shared vocabulary with a source that has none.
+        ValueError: a size or dropout that cannot be; a shared vocabulary with a source that has none.
     """
+    num_decoder_layers = N if num_decoder_layers is None else num_decoder_layers
     sizes = {"src_vocab_size": src_vocab_size} if src_embed is None else {}
     sizes |= {"tgt_vocab_size": tgt_vocab_size, "src_seq_len": src_seq_len, "tgt_seq_len": tgt_seq_len}
-    sizes |= {"d_model": d_model, "N": N, "h": h, "d_ff": d_ff}
-    sizes |= {"num_decoder_layers": N if num_decoder_layers is None else num_decoder_layers}
+    sizes |= {"d_model": d_model, "N": N, "h": h, "d_ff": d_ff, "num_decoder_layers": num_decoder_layers}
     check_sizes(sizes)
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-    if share_vocab and src_embed is not None:
+    if share_vocab:
+        _check_shared(src_vocab_size, tgt_vocab_size, src_embed)
+    # What is built first draws first: another order gives a seed other weights.
+    encoder, decoder = _stacks((N, num_decoder_layers), d_model, h, dropout, d_ff, norm, activation)
+    tgt_embed = InputEmbeddings(d_model, tgt_vocab_size)
+    if src_embed is None:
+        src_embed = tgt_embed if share_vocab else InputEmbeddings(d_model, src_vocab_size)
+    src_pos = PositionalEncoding(d_model, src_seq_len, dropout, positions)
+    tgt_pos = PositionalEncoding(d_model, tgt_seq_len, dropout, positions)
+    projection = ProjectionLayer(d_model, tgt_vocab_size)
+    model = Transformer(encoder, decoder, src_embed, tgt_embed, src_pos, tgt_pos, projection)
+    _initialise(model)
+    if tie_embeddings:
+        projection.proj.weight = tgt_embed.embedding.weight
+    return model
+
+
+def _check_shared(src_vocab_size: int, tgt_vocab_size: int, src_embed: nn.Module | None) -> None:
+    if src_embed is not None:
         raise ValueError(
             "share_vocab needs text on both sides, but src_embed was given; leave one of them out"
         )
-    if share_vocab and src_vocab_size != tgt_vocab_size:
+    if src_vocab_size != tgt_vocab_size:
         raise ValueError(f"a shared vocabulary needs equal sizes, got {src_vocab_size} and {tgt_vocab_size}")
+
+
+def _stacks(
+    N: tuple[int, int], d_model: int, h: int, dropout: float, d_ff: int, norm: Norm, activation: Activation
+) -> tuple[Encoder, Decoder]:
+    """An encoder and a decoder of N blocks each."""
 
     def attention() -> MultiHeadAttentionBlock:
         return MultiHeadAttentionBlock(d_model, h)
@@ -470,27 +497,11 @@ def build_transformer(
     def feed_forward() -> FeedForwardBlock:
         return FeedForwardBlock(d_model, d_ff, dropout, activation)
 
-    encoder_layers = [EncoderBlock(d_model, attention(), feed_forward(), dropout, norm) for _ in range(N)]
-    decoder_layers = [
-        DecoderBlock(d_model, attention(), attention(), feed_forward(), dropout, norm)
-        for _ in range(sizes["num_decoder_layers"])
+    encoder = [EncoderBlock(d_model, attention(), feed_forward(), dropout, norm) for _ in range(N[0])]
+    decoder = [
+        DecoderBlock(d_model, attention(), attention(), feed_forward(), dropout, norm) for _ in range(N[1])
     ]
-    tgt_embed = InputEmbeddings(d_model, tgt_vocab_size)
-    if src_embed is None:
-        src_embed = tgt_embed if share_vocab else InputEmbeddings(d_model, src_vocab_size)
-    model = Transformer(
-        Encoder(d_model, nn.ModuleList(encoder_layers), norm),
-        Decoder(d_model, nn.ModuleList(decoder_layers), norm),
-        src_embed,
-        tgt_embed,
-        PositionalEncoding(d_model, src_seq_len, dropout, positions),
-        PositionalEncoding(d_model, tgt_seq_len, dropout, positions),
-        ProjectionLayer(d_model, tgt_vocab_size),
-    )
-    _initialise(model)
-    if tie_embeddings:
-        model.projection_layer.proj.weight = tgt_embed.embedding.weight
-    return model
+    return Encoder(d_model, nn.ModuleList(encoder), norm), Decoder(d_model, nn.ModuleList(decoder), norm)
 
 
 def _initialise(model: Transformer) -> None:

@@ -127,7 +127,7 @@ def bleu_tokenizer(tgt: str) -> str:
     return "char" if any(find_spec(module) is None for module in EXTRAS.get(tokenizer, ())) else tokenizer
 
 
-def one_line(text: str) -> str:
+def without_line_breaks(text: str) -> str:
     """The text with line breaks as spaces, so that line n of a file stays sentence n."""
     return re.sub(r"\r\n|\r|\n", " ", text)
 
@@ -140,7 +140,8 @@ def _checked(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[list
     if not references:
         raise ValueError("nothing to score: there is no sentence")
     # Trailing white space goes, as when the sacrebleu command reads a file.
-    return [one_line(text).rstrip() for text in hypotheses], [one_line(text).rstrip() for text in references]
+    lines, refs = ([without_line_breaks(t).rstrip() for t in texts] for texts in (hypotheses, references))
+    return lines, refs
 
 
 def _measured(name: str, metric: Metric, lines: Sequence[str], refs: Sequence[str]) -> Measured:

@@ -187,7 +187,8 @@ class SequenceEncoder(nn.Module):
         positions: Positions = "learned",
     ) -> None:
         super().__init__()
-        check_sizes({"num_layers": num_layers, "heads": heads, "seq_length": seq_length})
+        sizes = {"feature_channel": feature_channel, "output_channel": output_channel, "heads": heads}
+        check_sizes(sizes | {"embed_size": embed_size, "num_layers": num_layers, "seq_length": seq_length})
         self.projection = nn.Linear(feature_channel, embed_size)
         self.positions = PositionalEncoding(embed_size, seq_length, dropout, positions)
         blocks = (
@@ -230,7 +231,8 @@ class TransformerEncoder(nn.Module):
     ) -> None:
         super().__init__()
         width = in_dim if out_dim is None else out_dim
-        check_sizes({"in_dim": in_dim, "out_dim": width, "n_heads": n_heads, "n_layers": n_layers})
+        sizes = {"in_dim": in_dim, "out_dim": width, "att_dim": att_dim}
+        check_sizes(sizes | {"n_heads": n_heads, "n_layers": n_layers})
         if add_self and not in_dim == att_dim == width:
             given = f"in_dim {in_dim}, att_dim {att_dim} and out_dim {width}"
             raise ValueError(f"add_self needs att_dim and out_dim equal to in_dim, got {given}")
@@ -310,7 +312,8 @@ class PatchEmbedding(nn.Module):
         self.patch_size = (patch_size, patch_size) if isinstance(patch_size, int) else patch_size
         stride = self.patch_size if stride is None else stride
         self.stride = (stride, stride) if isinstance(stride, int) else stride
-        check_sizes({"patch_size": min(self.patch_size), "stride": min(self.stride)})
+        sizes = {"in_channels": in_channels, "embed_dim": embed_dim}
+        check_sizes(sizes | {"patch_size": min(self.patch_size), "stride": min(self.stride)})
         self.projection = nn.Linear(in_channels * self.patch_size[0] * self.patch_size[1], embed_dim)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -357,6 +360,7 @@ class StripEmbedding(nn.Module):
 
     def __init__(self, d_model: int, height: int, patch_width: int, stride: int) -> None:
         super().__init__()
+        check_sizes({"d_model": d_model, "height": height, "patch_width": patch_width, "stride": stride})
         if stride > patch_width:
             raise ValueError(f"stride must be at most patch_width, got {stride} and {patch_width}")
         self.height, self.patch_width, self.stride = height, patch_width, stride
@@ -421,7 +425,7 @@ class FrameEmbedding(nn.Module):
 
     def __init__(self, d_model: int, channels: int, stride: int) -> None:
         super().__init__()
-        check_sizes({"channels": channels, "stride": stride})
+        check_sizes({"d_model": d_model, "channels": channels, "stride": stride})
         self.channels = channels
         self.convolution = nn.Conv1d(channels, d_model, 2 * stride + 1, stride, padding=stride)
         self.linear = nn.Linear(d_model, d_model)

@@ -65,7 +65,7 @@ def prepare(options: PairsConfig) -> None:
     """Read the corpus as train.py does, train the tokenizer and write the folder."""
     import corpus
     from dataset import encode_split
-    from scores import one_line
+    from scores import without_line_breaks
     from tokenizer import Tokenizer
 
     splits = corpus.read_splits(DataConfig(dataset=options.corpus, src=SRC, tgt=TGT))
@@ -83,9 +83,9 @@ def prepare(options: PairsConfig) -> None:
     for column, name in (("src", SRC), ("tgt_ids", TGT)):
         _write(out / f"train.{name}", [" ".join(map(str, row)) for row in rows[column]])
     test = splits["test"][:]
-    sentences = [one_line(text) for text in test["src"]]
+    sentences = [without_line_breaks(text) for text in test["src"]]
     _write(out / "test.txt", sentences)
-    _write(out / "reference.txt", [one_line(text) for text in test["tgt"]])
+    _write(out / "reference.txt", [without_line_breaks(text) for text in test["tgt"]])
     _write(out / f"test.{SRC}", [" ".join(map(str, row)) for row in tokenizer.encode_batch(sentences)])
     print(
         f"{len(rows):,} pairs, {len(sentences):,} test sentences, {tokenizer.vocab_size:,} subwords in {out}"

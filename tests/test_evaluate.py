@@ -679,6 +679,22 @@ def test_when_the_corpus_of_the_model_has_moved_the_message_names_dataset(
     assert run(monkeypatch, capsys, "--model", model, "--dataset", tmp_path / "corpus")[2] == 0
 
 
+def test_a_model_trained_on_a_stream_is_scored_on_another_corpus(model, tmp_path, monkeypatch, capsys):
+    record = json.loads((model / "config.json").read_text())
+    record["format_version"] = model_folder.FORMAT_VERSION  # older ones knew no streams
+    record["config"]["data"] |= {"streaming": True, "buffer": 10_000}
+    (model / "config.json").write_text(json.dumps(record))
+    out, err, code = run(monkeypatch, capsys, "--model", model, "--dataset", tmp_path / "corpus")
+    assert code == 0, err
+    assert "3 sentences" in out
+
+
+def test_the_newest_run_is_asked_for_once(model, monkeypatch, capsys):
+    newest = iter([model])  # a run that ends meanwhile would be the next answer
+    monkeypatch.setattr(model_folder, "newest_run", lambda: next(newest))
+    assert run(monkeypatch, capsys)[2] == 0
+
+
 def test_statistics_are_made_once_for_each_metric(files, monkeypatch, capsys):
     made = []
     measured = scores._measured

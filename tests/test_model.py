@@ -339,6 +339,13 @@ def test_dropout_zeroes_its_share_and_keeps_the_mean(p):
     assert len(x.unique()) == 2
 
 
+@pytest.mark.parametrize("p", [-0.1, 1.0, float("nan")])
+def test_dropout_of_everything_or_less_than_nothing_is_refused_in_every_block(p):
+    for build in (Dropout, lambda p: FeedForwardBlock(D, 32, p)):
+        with pytest.raises(ValueError, match=rf"dropout must be in \[0, 1\), got {p}"):
+            build(p)
+
+
 def test_dropout_is_fixed_by_its_generator_in_any_thread():
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(dropped, [1, 2, 1, 2, 1, 2, 1, 2]))

@@ -245,6 +245,11 @@ def test_heads_that_do_not_divide_the_width_are_named(build):
         build(10, 4)
 
 
+def test_attention_without_heads_is_refused():
+    with pytest.raises(ValueError, match="divisible by h, got 10 and 0"):
+        SelfAttention(10, 0)
+
+
 @pytest.mark.parametrize("mask", [torch.zeros(2, 1, 1, 5), torch.zeros(2, 3, 5)], ids=["keys", "pairs"])
 def test_a_query_that_may_attend_to_nothing_is_finite(mask):
     part = SelfAttention(D, H)
@@ -566,6 +571,27 @@ def test_an_encoder_without_layers_is_refused():
         TransformerEncoder(5, n_layers=0)
     with pytest.raises(ValueError, match="num_layers must be at least 1, got 0"):
         SequenceEncoder(3, 5, D, 0, H, 2, 9, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("build", "name"),
+    [
+        (lambda: PatchEmbedding(0, D), "in_channels"),
+        (lambda: PatchEmbedding(3, 0), "embed_dim"),
+        (lambda: StripEmbedding(0, HEIGHT, PATCH, STRIDE), "d_model"),
+        (lambda: StripEmbedding(D, 0, PATCH, STRIDE), "height"),
+        (lambda: StripEmbedding(D, HEIGHT, 0, 0), "patch_width"),
+        (lambda: FrameEmbedding(0, 3, 2), "d_model"),
+        (lambda: FrameEmbedding(D, 0, 2), "channels"),
+        (lambda: SequenceEncoder(0, 5, D, 2, H, 2, 9, 0.0), "feature_channel"),
+        (lambda: SequenceEncoder(3, 0, D, 2, H, 2, 9, 0.0), "output_channel"),
+        (lambda: SequenceEncoder(3, 5, 0, 2, H, 2, 9, 0.0), "embed_size"),
+        (lambda: TransformerEncoder(5, att_dim=0), "att_dim"),
+    ],
+)
+def test_a_size_below_1_is_named(build, name):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+        build()
 
 
 @pytest.mark.parametrize("filler", [1e6, float("nan")])
