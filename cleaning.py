@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import arrays
-import readers
+import runtime
 from arrays import Bools, Ints
 from row_cache import BATCH, ROW_FEATURES
 from strict_json import Json
@@ -118,7 +118,7 @@ class Scan:
 def _scanned(rows: datasets.Dataset) -> datasets.Dataset:
     """The rows, cleaned, with what `_scan` knows of them."""
     has_text = rows.features["src"] == SCAN_FEATURES["src"]
-    keys = {"has_text": has_text, "code": readers.code_digest(__file__)}
+    keys = {"has_text": has_text, "code": runtime.code_digest(__file__)}
     if has_text:
         return rows.map(_scan, batched=True, features=SCAN_FEATURES, fn_kwargs=keys, **RECORDS)
     scanned = rows.map(

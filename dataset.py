@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,10 @@ import torch
 from torch import Tensor
 
 import arrays
+import runtime
 from arrays import Bools, Ints
 from inputs import Ids, Input, Source, TextInput, Values, closed, lengths_of, pad_source, padded
+from strict_json import Json
 from tokenizer import BOS_ID, PAD_ID, Tokenizer
 
 if TYPE_CHECKING:
@@ -25,11 +27,11 @@ if TYPE_CHECKING:
     import datasets
     import pyarrow as pa
 
-    from cleaning import Report
+    from cleaning import SplitReport
     from corpus import Mixture
 
 # What makes ids, strips and frames of rows, by name: importing them all would load Pillow for text, too.
-ENCODERS = ("tokenizer.py", "inputs.py", "pictures.py", "render.py", "sources.py")
+ENCODERS = ("dataset.py", "tokenizer.py", "inputs.py", "pictures.py", "render.py", "sources.py", "cells.py")
 # A batch whose targets are far shorter than its sources stays below this many source tokens per target token.
 MAX_SOURCE_SHARE = 4
 
@@ -94,16 +96,15 @@ def encode_split(
     rows: datasets.Dataset,
     tokenizer: Tokenizer,
     max_length: int,
-    report: Report,
-    split: str = "train",
+    report: SplitReport,
     source: Input | None = None,
 ) -> datasets.Dataset:
-    """What the rows are stored as, in the order of the rows: made once, memory-mapped ever after.
+    """What training rows are stored as, in their order: made once, memory-mapped ever after.
 
     Args:
         rows: columns src, tgt and row.
         max_length: most tokens on a side, EOS counted; longer rows are left out.
-        report: where the rows left out are counted as "too long", under `split`.
+        report: where the rows left out are counted as "too long".
         source: of the source side; text unless given.
     Returns:
         Columns src (lists of values, see inputs.py), src_length (tokens, EOS counted), tgt_ids (int32 lists without
@@ -113,24 +114,18 @@ def encode_split(
 
     source = source or TextInput(tokenizer)
     is_text = rows.features["src"].dtype in ("string", "large_string")
-    features = datasets.Features(
-        src=datasets.List(datasets.Value(source.arrow_type(is_text))),
-        src_length=datasets.Value("int32"),
-        tgt_ids=datasets.List(datasets.Value("int32")),
-        row=datasets.Value("int64"),
-    )
+    features = _stored(source.arrow_type(is_text))
     if not len(rows):
         return datasets.Dataset.from_dict({name: [] for name in features}, features=features)
 
     def encode(batch: dict[str, list[str]]) -> dict[str, list[object]]:
         numbers = cast(list[int], batch["row"])
-        values = _encode_sources(source, batch["src"], numbers, split)
+        values = _encode_sources(source, batch["src"], numbers, "train")
         lengths = [source.length(row) for row in values]
         items = zip(values, lengths, tokenizer.encode_batch(batch["tgt"]), numbers, strict=True)
         kept = [item for item in items if max(item[1], len(item[2]) + 1) <= max_length]
         return {name: [item[i] for item in kept] for i, name in enumerate(features)}
 
-    key = f"{rows._fingerprint} {_content(tokenizer)} {max_length} {source.digest}"
     encoded = rows.map(
         encode,
         batched=True,
@@ -139,12 +134,31 @@ def encode_split(
         writer_batch_size=arrays.ROWS if is_text else 32,
         remove_columns=rows.column_names,
         features=features,
-        # Hashing the closure would pickle the tokenizer, which need not give the same bytes twice.
-        new_fingerprint=hashlib.blake2b(key.encode(), digest_size=16).hexdigest(),
+        new_fingerprint=_fingerprint(rows, tokenizer, max_length, source),
     )
     if len(encoded) < len(rows):
-        report[split].drop("too long", _lost_rows(rows, encoded))
+        report.drop("too long", _lost_rows(rows, encoded))
     return encoded
+
+
+def _stored(arrow_type: str) -> datasets.Features:
+    """The columns that `encode_split` returns."""
+    import datasets
+
+    return datasets.Features(
+        src=datasets.List(datasets.Value(arrow_type)),
+        src_length=datasets.Value("int32"),
+        tgt_ids=datasets.List(datasets.Value("int32")),
+        row=datasets.Value("int64"),
+    )
+
+
+def _fingerprint(rows: datasets.Dataset, tokenizer: Tokenizer, max_length: int, source: Input) -> str:
+    """What encoded rows depend on, as their name in the cache."""
+    # Hashing the function, as `map` does, would pickle the tokenizer, which need not give the same bytes twice.
+    code = runtime.code_digest(*map(Path(__file__).with_name, ENCODERS))
+    key = f"{rows._fingerprint} {code} {tokenizer.digest} {max_length} {source.digest}"
+    return hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
 
 
 def check_sources(rows: datasets.Dataset, source: Input, split: str, longest: int | None) -> None:
@@ -179,20 +193,41 @@ def _encode_sources(source: Input, cells: Sequence[Source], rows: Sequence[int],
     return encoded
 
 
-class Step(NamedTuple):
-    """What one rank has of an optimizer step."""
-
-    batches: list[Batch]
-    """Its share of the micro-batches; one that counts for nothing where the step has fewer of them than ranks."""
-    num_batches: int
-    """Micro-batches of all ranks together."""
-
-
 class Padding(NamedTuple):
     """Share of positions that hold padding, 0 to 1."""
 
     src: float
     tgt: float
+
+
+class Place(Protocol):
+    """Where a run stands among its batches; checkpoint.TrainState is one."""
+
+    epoch: int
+    batch: int
+    """Micro-batches of this epoch done, all ranks together."""
+    stream: dict[str, Json]
+    """Of a stream, the position of each lane (see streaming.py)."""
+
+
+class Sampler(Protocol):
+    """The micro-batches of a rank: from a corpus on disk (BatchSampler) or from a stream (streaming.StreamSampler)."""
+
+    @property
+    def num_pairs(self) -> int:
+        """Training rows; of a stream, about so many."""
+
+    def steps(self, place: Place) -> Iterator[list[Batch]]:
+        """This rank's micro-batches of each step, without end; moves `place` on as they are handed out."""
+
+    def num_batches(self, epoch: int) -> int:
+        """Micro-batches in an epoch, all ranks together; epochs differ a little."""
+
+    def padding(self, epoch: int) -> Padding:
+        """Padding share of the source and target positions of an epoch."""
+
+    def sources(self, most: int) -> list[Values]:
+        """What is stored of the source sides of at most so many rows, at even distances."""
 
 
 class BatchSampler:
@@ -206,6 +241,9 @@ class BatchSampler:
         source: Input | None = None,
         resegment: Callable[[Ids, int], list[int]] | None = None,
         mixture: Mixture | None = None,
+        accumulate: int = 1,
+        rank: int = 0,
+        world_size: int = 1,
     ) -> None:
         """
         Args:
@@ -216,6 +254,8 @@ class BatchSampler:
                 batches then hold a little more than batch_tokens.
             mixture: which rows are of which corpus, and the share that each has in an epoch, which has as many
                 rows as there are; every row of a corpus comes once before any comes again.
+            accumulate: batches of a step, all ranks together.
+            rank: of this process among world_size: of a step it gives the batches rank, rank + world_size, …
         """
         if not len(rows):
             raise ValueError(
@@ -228,6 +268,7 @@ class BatchSampler:
         self._tgt_lengths = self._tgt.sizes()
         self._tgt_lengths += 1  # EOS
         self._batch_tokens, self._seed, self._source, self._resegment = batch_tokens, seed, source, resegment
+        self._accumulate, self._rank, self._world_size = accumulate, rank, world_size
         self._plan: tuple[int, Ints, Ints] | None = None
         self._shares = mixture.shares if mixture is not None else None
         self._corpora = _corpora_of(mixture, rows) if mixture is not None else []
@@ -240,18 +281,21 @@ class BatchSampler:
         for number in range(start, self.num_batches(epoch)):
             yield self._batch(epoch, number)
 
-    def steps(
-        self, epoch: int, start: int, accumulate: int, rank: int = 0, world_size: int = 1
-    ) -> Iterator[Step]:
-        """The batches of `epoch`, from batch `start` on, `accumulate` together (fewer at the end), shared out by rank.
+    def steps(self, place: Place) -> Iterator[list[Batch]]:
+        """This rank's batches of each step, without end; moves `place` on as they are handed out.
 
-        Each rank makes no batches but its own; together they are those that a single rank has.
+        Each rank makes no batches but its own; together they are those that a single rank has. The last step of an
+        epoch may have fewer of them than ranks: one without gets a batch that counts for nothing.
         """
-        num_batches = self.num_batches(epoch)
-        for first in range(start, num_batches, accumulate):
-            numbers = range(first, min(first + accumulate, num_batches))
-            mine = [self._batch(epoch, number) for number in numbers[rank::world_size]]
-            yield Step(mine or [self._batch(epoch, first).silenced()], len(numbers))
+        while True:
+            epoch, num_batches = place.epoch, self.num_batches(place.epoch)
+            for first in range(place.batch, num_batches, self._accumulate):
+                numbers = range(first, min(first + self._accumulate, num_batches))
+                mine = [self._batch(epoch, number) for number in numbers[self._rank :: self._world_size]]
+                mine = mine or [self._batch(epoch, first).silenced()]
+                place.batch += len(numbers)
+                yield mine
+            place.epoch, place.batch = place.epoch + 1, 0
 
     def _batch(self, epoch: int, number: int) -> Batch:
         order, bounds = self._planned(epoch)
@@ -280,10 +324,6 @@ class BatchSampler:
     def num_batches(self, epoch: int) -> int:
         """Batches in an epoch; epochs differ a little."""
         return len(self._planned(epoch)[1])
-
-    def num_tokens(self) -> int:
-        """Real target tokens in an epoch, EOS counted."""
-        return int(self._tgt_lengths.sum())
 
     def sources(self, most: int) -> list[Values]:
         """What is stored of the source sides of at most so many rows, at even distances."""
@@ -411,12 +451,3 @@ def _lost_rows(before: datasets.Dataset, after: datasets.Dataset) -> Bools:
             lost = np.pad(lost, (0, max(0, int(batch["row"].max()) + 1 - len(lost))))
             lost[batch["row"]] = is_lost
     return lost[1:]
-
-
-def _content(tokenizer: Tokenizer) -> str:
-    """Digest of a tokenizer, and of the code that uses it."""
-    digest = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
-    for name in ENCODERS:
-        digest.update(Path(__file__).with_name(name).read_bytes())
-    digest.update(tokenizer.digest.encode())
-    return digest.hexdigest()

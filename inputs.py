@@ -23,7 +23,8 @@ Values = npt.NDArray[np.int32] | npt.NDArray[np.uint8] | npt.NDArray[np.float32]
 Source = str | bytes | Path | npt.NDArray[np.float32]
 """A sentence; a picture or a .npy file, as bytes or path; features (L, C)."""
 
-STATISTICS = "features.json"
+# Files of a model folder that hold what a source of another kind than text is read with.
+STATISTICS, FONT = "features.json", "font.ttf"
 MAX_CHANNELS = 100_000
 MAX_BYTES = 64 * MAX_CHANNELS  # of the file: two numbers for each channel
 # The squares of what the encoder makes of larger values do not fit into float32.
@@ -65,7 +66,7 @@ class Input(Protocol):
     def signal(self, values: Values) -> tuple[Tensor, int] | None:
         """What patches or frames were cut from, and its columns from one source token to the next; None for text."""
 
-    def doubts(self, text: str) -> list[str]:
+    def warnings(self, text: str) -> list[str]:
         """What a reader of this text's translation should know."""
 
     def save(self, path: Path) -> None:
@@ -115,7 +116,7 @@ class TextInput:
     def signal(self, values: Values) -> tuple[Tensor, int] | None:
         return None
 
-    def doubts(self, text: str) -> list[str]:
+    def warnings(self, text: str) -> list[str]:
         return []
 
     def save(self, path: Path) -> None:
@@ -243,7 +244,7 @@ class FeatureInput:
     def signal(self, values: Values) -> tuple[Tensor, int] | None:
         return torch.from_numpy(self.normalised(values)).T, self.stride
 
-    def doubts(self, text: str) -> list[str]:
+    def warnings(self, text: str) -> list[str]:
         return []
 
     def save(self, path: Path) -> None:

@@ -19,7 +19,7 @@ import runtime
 import shortlist
 import tensor_files
 from config import Config, DataConfig, SourceConfig
-from inputs import STATISTICS, FeatureInput, Input, Source, TextInput
+from inputs import FONT, STATISTICS, FeatureInput, Input, Source, TextInput
 from model import Transformer, build_transformer
 from strict_json import Json, checksum, from_json, to_json
 from tokenizer import Tokenizer
@@ -28,7 +28,7 @@ FORMAT_VERSION = 5
 WEIGHTS = "model.safetensors"
 CARD = "README.md"
 TOKENIZER = "tokenizer.json"
-SIDE_FILES = (TOKENIZER, "font.ttf", STATISTICS, shortlist.FILE)
+SIDE_FILES = (TOKENIZER, FONT, STATISTICS, shortlist.FILE)
 """What `create` may write beside config.json, which holds their checksums."""
 # Far more than our own files have: a larger one is refused before it is read.
 MAX_JSON, MAX_SIDE_FILE = 4 << 20, 256 << 20
@@ -74,7 +74,7 @@ def read_source(config: Config, tokenizer: Tokenizer, path: Path) -> Input:
         case "text":
             return make_source(config, tokenizer, ())
         case "image":
-            from pictures import FONT, PictureInput  # as above
+            from pictures import PictureInput  # as above
 
             return PictureInput.of_font(config.source, _needed(path / FONT), config.data.max_length)
         case "features":

@@ -70,7 +70,7 @@ def _builtin(config: DataConfig) -> dict[str, Reader]:
         )
     seed = config.data_seed
     src, tgt = readers.match_sides(["en", "fr"], config.src, config.tgt, config.name)
-    content = readers.code_digest(*(str(module.__file__) for module in GRAMMAR))
+    content = runtime.code_digest(*(str(module.__file__) for module in GRAMMAR))
 
     def read(split: str) -> datasets.Dataset:
         return row_cache.generate(

@@ -15,10 +15,9 @@ from torch import Tensor, nn
 import render
 import runtime
 from config import SourceConfig
-from inputs import Source, Values, content_of, mask_of
+from inputs import FONT, Source, Values, content_of, mask_of
 from sources import StripEmbedding, num_patches
 
-FONT = "font.ttf"
 MAX_LISTED = 20
 """Characters that a warning lists."""
 
@@ -105,16 +104,16 @@ class PictureInput:
     def signal(self, values: Values) -> tuple[Tensor, int] | None:
         return torch.from_numpy(self.strip(values)), self.config.patch_stride
 
-    def doubts(self, text: str) -> list[str]:
-        doubts, name = [], text.strip()
+    def warnings(self, text: str) -> list[str]:
+        found, name = [], text.strip()
         # Path.is_file raises for a sentence too long for a name.
         if name.lower().endswith(render.PICTURE_SUFFIXES) and os.path.isfile(name):  # noqa: PTH113
-            doubts.append(f"{name} is a file; --image translates pictures")
+            found.append(f"{name} is a file; --image translates pictures")
         if missing := self.renderer.missing(text):
             rest = f" … and {len(missing) - MAX_LISTED:,} more" if len(missing) > MAX_LISTED else ""
             listed = " ".join(missing[:MAX_LISTED])
-            doubts.append(f"the font cannot draw some characters: {listed}{rest}")
-        return doubts
+            found.append(f"the font cannot draw some characters: {listed}{rest}")
+        return found
 
     def save(self, path: Path) -> None:
         runtime.write_atomic(path / FONT, self.font)

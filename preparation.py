@@ -8,10 +8,10 @@ import distributed
 import model_folder
 from config import Config
 from corpus import Splits, texts
-from dataset import BatchSampler, encode_split
+from dataset import BatchSampler, Sampler, encode_split
 from inputs import Input, TextInput
 from shortlist import Shortlist
-from streaming import Settings, StreamSampler
+from streaming import LaneSettings, StreamSampler
 from tokenizer import Tokenizer
 
 # Rows from which likely translations of each subword are learned.
@@ -38,8 +38,8 @@ def _warn_of_missing_characters(rows: Dataset, source: Input) -> None:
     for text in texts(rows, ("src",)):
         characters.update(text)
     # With spaces between them, none is composed with the one before.
-    for doubt in source.doubts(" ".join(sorted(characters))):
-        print(f"warning: {doubt}; train with another font: --font FILE")
+    for warning in source.warnings(" ".join(sorted(characters))):
+        print(f"warning: {warning}; train with another font: --font FILE")
 
 
 def learn_shortlist(rows: Dataset, tokenizer: Tokenizer, max_length: int) -> Shortlist:
@@ -52,20 +52,25 @@ def learn_shortlist(rows: Dataset, tokenizer: Tokenizer, max_length: int) -> Sho
     return Shortlist.learn(pairs, tokenizer.vocab_size)
 
 
-def make_sampler(
-    splits: Splits, tokenizer: Tokenizer, source: Input, config: Config
-) -> BatchSampler | StreamSampler:
-    """Micro-batches of the training rows, with BPE-dropout if it is asked for."""
+def make_sampler(splits: Splits, tokenizer: Tokenizer, source: Input, config: Config) -> Sampler:
+    """This rank's micro-batches of the training rows, with BPE-dropout if it is asked for."""
     cfg, max_length = config.train, config.data.max_length
     assert cfg.accumulate is not None
     cut = TextInput(tokenizer, cfg.bpe_dropout, max_length).resegment
     resegment = cut if cfg.bpe_dropout else None
     batch_tokens = cfg.batch_tokens // cfg.accumulate
+    share = cfg.accumulate, distributed.rank(), distributed.world_size()
     if config.data.streaming:
-        rows_of_block = max(1, config.data.buffer // cfg.accumulate)
-        settings = Settings(
-            splits, tokenizer, source, resegment, max_length, rows_of_block, batch_tokens, cfg.seed
+        settings = LaneSettings(
+            splits=splits,
+            tokenizer=tokenizer,
+            source=source,
+            resegment=resegment,
+            max_length=max_length,
+            block_rows=max(1, config.data.buffer // cfg.accumulate),
+            batch_tokens=batch_tokens,
+            seed=cfg.seed,
         )
-        return StreamSampler(settings, cfg.accumulate, distributed.rank(), distributed.world_size())
-    rows = encode_split(splits["train"], tokenizer, max_length, splits.report, source=source)
-    return BatchSampler(rows, batch_tokens, cfg.seed, source, resegment, splits.mixture)
+        return StreamSampler(settings, *share)
+    rows = encode_split(splits["train"], tokenizer, max_length, splits.report["train"], source)
+    return BatchSampler(rows, batch_tokens, cfg.seed, source, resegment, splits.mixture, *share)

@@ -96,11 +96,6 @@ def count_lines(path: Path) -> int:
     return num_lines + (not block.endswith(b"\n"))
 
 
-def code_digest(*paths: str) -> str:
-    """Digest of source files: part of the name of what they make, so that a new version makes it anew."""
-    return " ".join(inspect(Path(path)).digest for path in paths)
-
-
 def texts_of(path: Path) -> Iterator[str]:
     """The lines of a text file without their ends."""
     return (line.text for line in read_lines(path))

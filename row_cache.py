@@ -14,6 +14,7 @@ import arrays
 import cells
 import lines
 import readers
+import runtime
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -109,7 +110,7 @@ def show_progress(is_long: bool) -> None:
 def code_of(rows: Callable[P, object]) -> str:
     """Digest of the code that this function reads with: a change in it must not find what the code before it wrote."""
     own = inspect.getfile(rows)
-    return readers.code_digest(own, __file__, *(str(m.__file__) for m in (readers, cells, lines)))
+    return runtime.code_digest(own, __file__, *(str(m.__file__) for m in (readers, cells, lines)))
 
 
 def generate(

@@ -193,12 +193,24 @@ def _differences(
 
 
 def final_config(cmd: TrainCommand, workers: int, device: torch.device) -> Config:
-    """The settings of a run, with the micro-batches of a step, all ranks together: at least one for each."""
+    """The settings of a run, with the micro-batches of a step, all ranks together: at least one for each.
+
+    Raises:
+        ValueError: the run would never end, its learning rate never fall, or a rank have nothing to do.
+    """
     ranks, given = distributed.world_size(), cmd.train.accumulate
-    if cmd.train.patience is None and cmd.train.max_minutes is None and cmd.train.max_steps is None:
-        raise ValueError("--patience None never ends without --max-minutes or --max-steps; give one of them")
+    if cmd.train.max_minutes is None and cmd.train.max_steps is None:
+        if cmd.train.patience is None:
+            raise ValueError(
+                "--patience None never ends without --max-minutes or --max-steps; give one of them"
+            )
+        if cmd.train.schedule == "cosine":
+            other = "" if cmd.run.resume else ", or --schedule inverse-sqrt"
+            raise ValueError(
+                f"--schedule cosine ends with the budget; give --max-minutes or --max-steps{other}"
+            )
     if given is not None and given < ranks:
         advice = f"start at most {given}, or a new run with a larger --accumulate"
         raise ValueError(f"--accumulate {given} gives fewer micro-batches than the {ranks} ranks; {advice}")
-    accumulate = given or max(ranks, num_micro_batches(cmd, workers * ranks, device.type != "cpu"))
+    accumulate = max(ranks, num_micro_batches(cmd, workers * ranks, device.type != "cpu"))
     return Config(cmd.data, cmd.model, replace(cmd.train, accumulate=accumulate), cmd.source)

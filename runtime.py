@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import hashlib
 import json
 import os
 import platform
@@ -143,6 +144,14 @@ def sync_folder(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def code_digest(*files: str | Path) -> str:
+    """Digest of source files: part of the name of what they make, so that a new version makes it anew."""
+    digest = hashlib.blake2b(digest_size=16)
+    for file in files:
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()
 
 
 def check_size(file: Path, most_bytes: int) -> None:

@@ -18,11 +18,11 @@ from datasets.distributed import split_dataset_by_node
 import distributed
 from arrays import Ints
 from checkpoint import TrainState
-from cleaning import Report, SplitReport
+from cleaning import SplitReport
 from config import DataConfig
 from corpus import Mixture, Splits
-from dataset import Batch, BatchSampler, Padding, encode_split
-from inputs import Ids, Input
+from dataset import Batch, BatchSampler, Padding, Place, encode_split
+from inputs import Ids, Input, Values
 from row_cache import ROW_FEATURES, Stream
 from strict_json import Json
 from tokenizer import Tokenizer
@@ -31,7 +31,7 @@ from tokenizer import Tokenizer
 PROBE_ROWS = 5_000
 
 
-class Corpus:
+class CorpusReader:
     """The rows of one corpus that a lane reads, again and again."""
 
     def __init__(self, stream: Stream, lane: int, num_lanes: int, position: Json = None) -> None:
@@ -40,12 +40,10 @@ class Corpus:
             position: what `position` gave; the beginning unless given.
         """
         self._stream = split_dataset_by_node(copy.deepcopy(stream.rows), rank=lane, world_size=num_lanes)
-        self.passes = 0
+        saved = position if isinstance(position, dict) else {}
+        self.passes = _count(saved, "passes")
         """How often it was read to its end."""
-        self._open(None)
-        if isinstance(position, dict) and isinstance(passes := position.get("passes"), int):
-            self.passes = passes
-            self._open(position.get("rows"))
+        self._open(saved.get("rows"))
 
     def _open(self, start: Json) -> None:
         self._rows, self._start = copy.deepcopy(self._stream), start
@@ -68,7 +66,7 @@ class Corpus:
         return rows
 
 
-class Settings(NamedTuple):
+class LaneSettings(NamedTuple):
     """What every lane needs."""
 
     splits: Splits
@@ -76,8 +74,8 @@ class Settings(NamedTuple):
     source: Input
     resegment: Callable[[Ids, int], list[int]] | None
     max_length: int
-    rows: int
-    """Rows of a block."""
+    block_rows: int
+    """Rows that become batches together."""
     batch_tokens: int
     seed: int
 
@@ -85,14 +83,14 @@ class Settings(NamedTuple):
 class Lane:
     """One of the micro-batches of every step."""
 
-    def __init__(self, settings: Settings, number: int, num_lanes: int, position: Json = None) -> None:
+    def __init__(self, settings: LaneSettings, number: int, num_lanes: int, position: Json = None) -> None:
         self._settings, self._number, self._num_lanes = settings, number, num_lanes
         saved = position if isinstance(position, dict) else {}
         self._block, self._given = _count(saved, "block"), _count(saved, "batch")
         corpora = saved.get("corpora")
         places = corpora if isinstance(corpora, list) else [None] * len(settings.splits.streams)
         self._corpora = [
-            Corpus(stream, number, num_lanes, place)
+            CorpusReader(stream, number, num_lanes, place)
             for stream, place in zip(settings.splits.streams, places, strict=True)
         ]
         counts = saved.get("report")
@@ -134,10 +132,7 @@ class Lane:
                 continue
             block = SplitReport(len(rows))
             cleaned = settings.splits.cleaner.clean(rows, passes, block)
-            report = Report(train=block)
-            encoded = encode_split(
-                cleaned, settings.tokenizer, settings.max_length, report, source=settings.source
-            )
+            encoded = encode_split(cleaned, settings.tokenizer, settings.max_length, block, settings.source)
             self.report = _sum(self.report, block)
             if len(encoded):
                 return BatchSampler(
@@ -161,7 +156,9 @@ class Lane:
         ends = []
         for corpus, share in zip(self._corpora, mixture.shares, strict=True):
             # Rounded over all blocks together: a small share must not come to nothing.
-            sums = [round(block * share * self._settings.rows) for block in (self._block, self._block + 1)]
+            sums = [
+                round(block * share * self._settings.block_rows) for block in (self._block, self._block + 1)
+            ]
             wanted, empty = sums[1] - sums[0], 0
             while wanted > 0:
                 taken = corpus.take(wanted)
@@ -191,7 +188,7 @@ class StreamSampler:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: LaneSettings,
         num_lanes: int,
         rank: int = 0,
         world_size: int = 1,
@@ -213,23 +210,17 @@ class StreamSampler:
         self._own = range(rank, num_lanes, world_size)
         self.num_pairs = settings.splits.num_pairs
         sample = settings.splits["train"].select(range(min(PROBE_ROWS, len(settings.splits["train"]))))
-        rows = encode_split(
-            sample,
-            settings.tokenizer,
-            settings.max_length,
-            Report(train=SplitReport(0)),
-            source=settings.source,
-        )
+        rows = encode_split(sample, settings.tokenizer, settings.max_length, SplitReport(0), settings.source)
         self._probe = BatchSampler(rows, settings.batch_tokens, settings.seed, settings.source)
 
-    def steps(self, state: TrainState) -> Iterator[list[Batch]]:
-        """This process's micro-batches of each step, without end; moves `state` on as they are handed out."""
-        lanes = {k: Lane(self._settings, k, self._num_lanes, state.stream.get(str(k))) for k in self._own}
+    def steps(self, place: Place) -> Iterator[list[Batch]]:
+        """This process's micro-batches of each step, without end; moves `place` on as they are handed out."""
+        lanes = {k: Lane(self._settings, k, self._num_lanes, place.stream.get(str(k))) for k in self._own}
         batches = [lane.batches() for lane in lanes.values()]
         while True:
             group = [next(of_lane) for of_lane in batches]
-            state.stream |= {str(k): lane.position for k, lane in lanes.items()}
-            state.epoch = min(lane.epoch for lane in lanes.values())
+            place.stream |= {str(k): lane.position for k, lane in lanes.items()}
+            place.epoch = min(lane.epoch for lane in lanes.values())
             yield group
 
     def num_batches(self, epoch: int) -> int:
@@ -239,6 +230,10 @@ class StreamSampler:
     def padding(self, epoch: int) -> Padding:
         """Padding share of source and target positions in the first rows."""
         return self._probe.padding(0)
+
+    def sources(self, most: int) -> list[Values]:
+        """What is stored of the source sides of at most so many of the first rows."""
+        return self._probe.sources(most)
 
 
 def gather_positions(state: TrainState) -> None:

@@ -7,7 +7,9 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,17 +24,16 @@ from cleaning import Report
 from command_line import parse_args
 from config import Config, TrainConfig
 from corpus import Splits
-from dataset import Batch, BatchSampler, check_sources
+from dataset import Batch, Sampler, check_sources
 from inputs import Input, Source
 from learner import Learner
-from model import Transformer
 from preparation import learn_shortlist, make_sampler, make_sides
 from reporting import USES, Reporter, write_card
 from run_settings import LAUNCH, TrainCommand, final_config, prepare_run, refuse_taken, resolve_folder
 from scores import Score, score
 from sources import StripEmbedding
 from stopping import Interrupted, StopRequest
-from streaming import StreamSampler, describe, gather_positions, rows_read
+from streaming import describe, gather_positions, rows_read
 from tokenizer import Tokenizer
 from translator import Translator
 from validator import Validator
@@ -60,31 +61,16 @@ def learning_rate(step: int, progress: float, config: TrainConfig) -> float:
     return config.lr * warm * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
 
 
-def progress_of(step: int, elapsed_s: float, config: TrainConfig) -> float:
+def progress_of(state: TrainState, config: TrainConfig) -> float:
     """Share of the budget used up, 0 to 1; 0 when there is no budget."""
-    by_steps = step / config.max_steps if config.max_steps else 0.0
-    by_time = elapsed_s / (60 * config.max_minutes) if config.max_minutes else 0.0
+    by_steps = state.step / config.max_steps if config.max_steps else 0.0
+    by_time = state.elapsed_s / (60 * config.max_minutes) if config.max_minutes else 0.0
     return min(1.0, max(by_steps, by_time))
-
-
-def batches_from(
-    sampler: BatchSampler | StreamSampler, state: TrainState, accumulate: int
-) -> Iterator[list[Batch]]:
-    """This rank's micro-batches of one step after another, without end; moves `state` on as they are handed out."""
-    if isinstance(sampler, StreamSampler):
-        yield from sampler.steps(state)
-        return
-    ranks = distributed.rank(), distributed.world_size()
-    while True:
-        for step in sampler.steps(state.epoch, state.batch, accumulate, *ranks):
-            state.batch += step.num_batches
-            yield step.batches
-        state.epoch, state.batch = state.epoch + 1, 0
 
 
 def train(
     learner: Learner,
-    sampler: BatchSampler | StreamSampler,
+    sampler: Sampler,
     validate: Validator,
     config: TrainConfig,
     path: Path,
@@ -101,26 +87,17 @@ def train(
         ValueError: the loss is no longer finite; names the step and the last good checkpoint.
         SystemExit: 128 + signal, after saving.
     """
-    assert config.accumulate is not None
-    epoch_steps = -(-sampler.num_batches(0) // config.accumulate)
+    epoch_steps = _num_steps(sampler, config)
     validate_every = config.validate_every or min(1_000, max(epoch_steps, config.warmup_steps))
-    stream = batches_from(sampler, state, config.accumulate)
+    save = partial(_save, learner, state, path, config.keep_checkpoints, reporter)
+    stream = sampler.steps(state)
     started = time.monotonic() - state.elapsed_s
-    logged_at, logged_tokens = time.monotonic(), state.target_tokens
     signal_number = 0
-
-    def save() -> None:
-        _check_finite(learner, path)
-        if reporter is not None:
-            reporter.flush()
-        _save(learner, state, path, config.keep_checkpoints)
-
     with StopRequest() as stop:
         while state.needs_validation or not _is_over(state, config):
-            # A validation comes before the first step when a signal cut the last one short, or when the run starts
-            # from another model's weights.
+            # What a signal cut short, or what a run starts from, is validated before the first step.
             if not state.needs_validation:
-                lr = learning_rate(state.step + 1, progress_of(state.step, state.elapsed_s, config), config)
+                lr = learning_rate(state.step + 1, progress_of(state, config), config)
                 batches = _next(stream, save, path)
                 loss, norm = learner.step(batches, lr, state.step + 1)
                 state.step += 1
@@ -129,25 +106,42 @@ def train(
                 if state.step % config.log_every == 0 or state.needs_validation:
                     _check_finite(learner, path)
                     if reporter is not None:
-                        rate = (state.target_tokens - logged_tokens) / (time.monotonic() - logged_at)
-                        values = {
-                            "loss": loss.item(),
-                            "lr": lr,
-                            "gradient_norm": norm.item(),
-                            "tokens_per_s": rate,
-                        }
-                        reporter.log_step(state, values, progress_of(state.step, state.elapsed_s, config))
-                    logged_at, logged_tokens = time.monotonic(), state.target_tokens
+                        reporter.log_step(state, loss, norm, lr, progress_of(state, config))
             is_validation = state.needs_validation
             if is_validation:
-                with contextlib.suppress(Interrupted):
-                    validate(state, reporter, path, stop)
+                _validate(validate, state, reporter, path, stop, save)
                 signal_number = _agree(state, [], time.monotonic() - started, stop)
-                logged_at = time.monotonic()
+                if reporter is not None:
+                    reporter.restart_clock(state)
             if is_validation or signal_number:
                 save()
             if signal_number:
                 _stop(state, reporter, path, signal_number)
+
+
+def _validate(
+    validate: Validator,
+    state: TrainState,
+    reporter: Reporter | None,
+    path: Path,
+    stop: StopRequest,
+    save: Callable[[], None],
+) -> None:
+    """Validate; what a signal or the death of a worker breaks off is still due afterwards."""
+    try:
+        validate(state, reporter, path, stop)
+    except Interrupted:
+        pass
+    except ChildProcessError:
+        if distributed.world_size() == 1:  # as in `_next`
+            save()
+        raise
+
+
+def _num_steps(sampler: Sampler, config: TrainConfig) -> int:
+    """Steps of an epoch, about."""
+    assert config.accumulate is not None
+    return -(-sampler.num_batches(0) // config.accumulate)
 
 
 def _next(stream: Iterator[list[Batch]], save: Callable[[], None], path: Path) -> list[Batch]:
@@ -185,8 +179,11 @@ def _agree(state: TrainState, batches: list[Batch], elapsed_s: float, stop: Stop
     return int(ranks[:, 1].max())
 
 
-def _save(learner: Learner, state: TrainState, path: Path, keep: int) -> None:
+def _save(learner: Learner, state: TrainState, path: Path, keep: int, reporter: Reporter | None) -> None:
     """Write a checkpoint, the same whether weights and lanes are shared out among ranks or not."""
+    _check_finite(learner, path)
+    if reporter is not None:
+        reporter.flush()
     gather_positions(state)
     tensors = learner.tensors()
     if learner.is_sharded:
@@ -208,7 +205,7 @@ def _stop(state: TrainState, reporter: Reporter | None, path: Path, signal_numbe
 
 def _is_over(state: TrainState, config: TrainConfig) -> bool:
     is_stuck = config.patience is not None and state.bad_validations >= config.patience
-    return is_stuck or progress_of(state.step, state.elapsed_s, config) >= 1
+    return is_stuck or progress_of(state, config) >= 1
 
 
 def _check_finite(learner: Learner, path: Path) -> None:
@@ -234,6 +231,18 @@ def main(args: list[str] | None = None) -> None:
         run(cmd, args, device, workers, held)
 
 
+class Prepared(NamedTuple):
+    """All that a run learns from, settled and read, in a model folder that is its own."""
+
+    path: Path
+    config: Config
+    splits: Splits
+    tokenizer: Tokenizer
+    source: Input
+    sampler: Sampler
+    is_resumed: bool
+
+
 def run(
     cmd: TrainCommand, args: list[str] | None, device: torch.device, workers: int, held: contextlib.ExitStack
 ) -> None:
@@ -242,6 +251,32 @@ def run(
     Args:
         held: takes the lock of the model folder, which rank 0 holds for all.
     """
+    prepared = _prepare(cmd, args, device, workers, held)
+    path, config, splits, tokenizer, source, sampler, _ = prepared
+    learner, state = _make_learner(prepared, device, workers, cmd.run.shard)
+    validate = Validator(learner, tokenizer, source, config, splits["validation"], workers)
+    _begin(prepared)
+    _record_data(prepared, len(validate.sources))
+    about, num_steps = "about " if config.data.streaming else "", _num_steps(sampler, config.train)
+    print(
+        f"training on {about}{sampler.num_pairs:,} pairs, {tokenizer.vocab_size:,} subwords,"
+        f" {learner.num_parameters:,} parameters, {device}: about {num_steps:,} steps an epoch,"
+        f" {config.train.accumulate} micro-batches a step, from step {state.step}"
+    )
+    reporter = Reporter(path, state) if distributed.is_first() else None
+    try:
+        train(learner, sampler, validate, config.train, path, state, reporter)
+    except OSError as error:
+        raise ValueError(f"{_reason(error, path)}; {_last_good(path)}") from None
+    if reporter is not None:
+        reporter.close()
+    _finish(prepared, state, learner.num_parameters, device, workers)
+
+
+def _prepare(
+    cmd: TrainCommand, args: list[str] | None, device: torch.device, workers: int, held: contextlib.ExitStack
+) -> Prepared:
+    """Settle the settings, read the corpus and take the folder; no rank goes on before all have the same."""
     cmd, path = resolve_folder(cmd, args)
     is_resumed = cmd.run.resume is not None
     if is_resumed:
@@ -266,29 +301,7 @@ def run(
             refuse_taken(path)  # again: another run may have come and gone
         checkpoint.clear_leftovers(path)
     distributed.barrier()
-    model = model_folder.build(config, tokenizer.vocab_size, source)
-    learner, state = _make_learner(model, config.train, source, sampler, path, device, workers, cmd.run.shard)
-    validate = Validator(learner, tokenizer, source, config, splits["validation"], workers)
-    _begin(path, config, tokenizer, source, splits, is_resumed)
-    _record_data(path, splits, sampler, len(validate.sources))
-    num_pairs = f"{'about ' if config.data.streaming else ''}{sampler.num_pairs:,}"
-    sizes = f"{num_pairs} pairs, {tokenizer.vocab_size:,} subwords, {learner.num_parameters:,} parameters"
-    print(f"training on {sizes}, {device}: {_steps(sampler, config.train)}, from step {state.step}")
-    reporter = Reporter(path, state) if distributed.is_first() else None
-    try:
-        train(learner, sampler, validate, config.train, path, state, reporter)
-    except OSError as error:
-        raise ValueError(f"{_reason(error, path)}; {_last_good(path)}") from None
-    if reporter is not None:
-        reporter.close()
-    if config.data.streaming:
-        print(Report(stream=rows_read(state)))
-    translator = Translator.load(path, device=str(device), split_sentences=False, workers=workers)
-    scores = score_tests(translator, splits, config.data.tgt)
-    if distributed.is_first():
-        learned_from = sampler.num_pairs if splits.is_counted else None
-        write_card(path, config, state, scores, learned_from, learner.num_parameters)
-    _say_done(path, config, state, splits["validation"][0]["src"])
+    return Prepared(path, config, splits, tokenizer, source, sampler, is_resumed)
 
 
 def _check_scored(splits: Splits, source: Input, config: Config) -> None:
@@ -298,16 +311,9 @@ def _check_scored(splits: Splits, source: Input, config: Config) -> None:
         check_sources(splits[split], source, split, longest)
 
 
-def _steps(sampler: BatchSampler | StreamSampler, config: TrainConfig) -> str:
-    assert config.accumulate is not None
-    num_steps = -(-sampler.num_batches(0) // config.accumulate)
-    return f"about {num_steps:,} steps an epoch, {config.accumulate} micro-batches a step"
-
-
-def _begin(
-    path: Path, config: Config, tokenizer: Tokenizer, source: Input, splits: Splits, is_resumed: bool
-) -> None:
+def _begin(prepared: Prepared) -> None:
     """Begin the model folder, and see that every rank sees it."""
+    path, config, splits, tokenizer, source, _, is_resumed = prepared
     if distributed.is_first():
         if (launch := distributed.launch()) is not None:
             runtime.write_atomic(path / LAUNCH, launch)
@@ -322,6 +328,21 @@ def _begin(
         )
 
 
+def _finish(
+    prepared: Prepared, state: TrainState, num_parameters: int, device: torch.device, workers: int
+) -> None:
+    """Score what was learned on the test splits, and tell of it: in the folder's card and on the console."""
+    path, config, splits = prepared.path, prepared.config, prepared.splits
+    if config.data.streaming:
+        print(Report(stream=rows_read(state)))
+    translator = Translator.load(path, device=str(device), split_sentences=False, workers=workers)
+    scores = score_tests(translator, splits, config.data.tgt)
+    if distributed.is_first():
+        learned_from = prepared.sampler.num_pairs if splits.is_counted else None
+        write_card(path, config, state, scores, learned_from, num_parameters, device)
+    _say_done(path, config, state, splits["validation"][0]["src"])
+
+
 def _say_done(path: Path, config: Config, state: TrainState, first: Source) -> None:
     if state.best_score < 1:
         print(f"warning: validation BLEU {state.best_score:.2f}, next to nothing was learned; train longer")
@@ -331,28 +352,23 @@ def _say_done(path: Path, config: Config, state: TrainState, first: Source) -> N
 
 
 def _make_learner(
-    model: Transformer,
-    config: TrainConfig,
-    source: Input,
-    sampler: BatchSampler | StreamSampler,
-    path: Path,
-    device: torch.device,
-    workers: int,
-    shard: bool,
+    prepared: Prepared, device: torch.device, workers: int, shard: bool
 ) -> tuple[Learner, TrainState]:
-    """The learner of a model, and where its run stands: at the start, or at the newest checkpoint in `path`.
+    """The learner of a run, and where that stands: at the start, or at its newest checkpoint.
 
     The weights that a run starts from become its first checkpoint, before its config.json is there: what becomes of
     their folder matters no more.
     """
+    path, config, source = prepared.path, prepared.config.train, prepared.source
+    model = model_folder.build(prepared.config, prepared.tokenizer.vocab_size, source)
     is_new = not checkpoint.checkpoints(path)
     if is_new:
         _refuse_lost_checkpoints(path)
     if is_new and config.init_from is not None:
         start = model_folder.load(Path(config.init_from), torch.device("cpu"))
         tensor_files.copy_into(model, tensor_files.of_model(start.model), start.path)
-    elif is_new and isinstance(model.src_embed, StripEmbedding) and isinstance(sampler, BatchSampler):
-        rng, values = np.random.default_rng(config.seed), sampler.sources(FITTED_ROWS)
+    elif is_new and isinstance(model.src_embed, StripEmbedding):
+        rng, values = np.random.default_rng(config.seed), prepared.sampler.sources(FITTED_ROWS)
         model.src_embed.fit(source.pad(values[i : i + 64], rng) for i in range(0, len(values), 64))
     distributed.barrier()  # all have seen whether there is a checkpoint
     learner = Learner(model, config, device, workers, shard)
@@ -360,7 +376,7 @@ def _make_learner(
         # What it starts from may be better than what it learns: that is validated first.
         state = TrainState(needs_validation=config.init_from is not None)
         if config.init_from is not None:
-            _save(learner, state, path, config.keep_checkpoints)
+            _save(learner, state, path, config.keep_checkpoints, None)
         return learner, state
     state = _restore(learner, path, config.keep_checkpoints)
     if _is_over(state, config) and (path / model_folder.CARD).exists():
@@ -396,13 +412,13 @@ def _restore(learner: Learner, path: Path, keep: int) -> TrainState:
     return distributed.from_first(state)
 
 
-def _record_data(
-    path: Path, splits: Splits, sampler: BatchSampler | StreamSampler, num_validated: int
-) -> None:
-    padding = sampler.padding(0)._asdict()
-    record = {"rows": splits.report.to_json(), "validated": num_validated, "padding": padding}
+def _record_data(prepared: Prepared, num_validated: int) -> None:
+    """Write and say what became of the rows, and how much padding the batches hold."""
+    padding = prepared.sampler.padding(0)._asdict()
+    record = {"rows": prepared.splits.report.to_json(), "validated": num_validated, "padding": padding}
     if distributed.is_first():
-        runtime.write_atomic(path / "data.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        runtime.write_atomic(prepared.path / "data.json", text)
     shares = f"{padding['src']:.1%} of source and {padding['tgt']:.1%} of target positions are padding"
     print(f"{shares}; validation on {num_validated:,} rows")
 

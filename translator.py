@@ -238,7 +238,7 @@ class Translator:
 
     def _sentences(self, text: str, encoded: dict[Key, Values], warnings: list[str]) -> Iterator[Part]:
         check_text(text)
-        warnings += self.source.doubts(text)
+        warnings += self.source.warnings(text)
         for unit in self._units(text):
             pieces = [unit]
             if _has_words(unit) and unit.strip() not in encoded:
@@ -395,7 +395,7 @@ def _assemble(parts: list[Part], warnings: list[str], results: dict[Key, list[Re
         candidates.append(Candidate(_join(parts, chosen), score))
     for key in dict.fromkeys(keys):  # each one once, in order
         of = f": {_excerpt(key)}" if isinstance(key, str) else ""
-        warnings += [f"{what}{of}" for what in _doubts(key, results[key][0])]
+        warnings += [f"{what}{of}" for what in _warnings(key, results[key][0])]
     text = "".join(part.text for part in parts)
     return Translation(text, *candidates[0], tuple(candidates), tuple(warnings))
 
@@ -415,7 +415,7 @@ def _join(parts: list[Part], chosen: dict[Key, Result]) -> str:
     return joined
 
 
-def _doubts(key: Key, result: Result) -> Iterator[str]:
+def _warnings(key: Key, result: Result) -> Iterator[str]:
     if not result.text:
         yield "translated to nothing"
     if not result.finished:

@@ -20,7 +20,7 @@ from learner import Learner
 from preparation import make_sampler
 from recipe import num_micro_batches
 from tokenizer import MIN_VOCAB_SIZE, Tokenizer
-from train import batches_from, learning_rate
+from train import learning_rate
 from translator import Translator
 
 
@@ -41,8 +41,7 @@ def train(
     splits = corpus.read_splits(config.data)
     text = TextInput(tokenizer)
     learner, state = new_learner(config, tokenizer.vocab_size, text, workers), TrainState()
-    assert config.train.accumulate is not None
-    stream = batches_from(make_sampler(splits, tokenizer, text, config), state, config.train.accumulate)
+    stream = make_sampler(splits, tokenizer, text, config).steps(state)
     clock.start()
     while not clock.is_over:
         batches = next(stream)

@@ -78,15 +78,15 @@ def measure(path: Path, num_rows: int) -> None:
     tokenizer = Tokenizer.train(corpus.texts(splits["train"].select(range(5_000))), 4_000)
     memory.restart()
     start = time.perf_counter()
-    rows = encode_split(splits["train"], tokenizer, 256, splits.report)
+    rows = encode_split(splits["train"], tokenizer, 256, splits.report["train"])
     peaks.append(memory.restart())
     encode_s = time.perf_counter() - start
     start = time.perf_counter()
     sampler = BatchSampler(rows, 4_096, seed=0)
-    num_tokens = sum(batch.num_tokens for batch in sampler.epoch(0))
+    num_rows_given = sum(batch.src.size(0) for batch in sampler.epoch(0))
     peaks.append(memory.restart())
     epoch_s = time.perf_counter() - start
-    assert num_tokens == sampler.num_tokens()
+    assert num_rows_given == sampler.num_pairs
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     cells = [f"{num_rows:,}", *(f"{peak:,.0f}" for peak in peaks), f"{rss:,.0f}"]
     print("| " + " | ".join([*cells, *(f"{s:.1f}" for s in (read_s, encode_s, epoch_s))]) + " |", flush=True)

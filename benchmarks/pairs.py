@@ -77,7 +77,7 @@ def prepare(options: PairsConfig) -> None:
             _write(options.out / "corpus" / f"{split}.jsonl", lines)
         splits = corpus.read_splits(DataConfig(dataset=str(options.out / "corpus"), src=SRC, tgt=TGT))
     tokenizer = Tokenizer.train(corpus.texts(splits["train"]), options.vocab_size)
-    rows = encode_split(splits["train"], tokenizer, MAX_LENGTH, splits.report)
+    rows = encode_split(splits["train"], tokenizer, MAX_LENGTH, splits.report["train"])
     out = options.out
     tokenizer.save(out / "tokenizer.json")
     for column, name in (("src", SRC), ("tgt_ids", TGT)):

@@ -30,6 +30,7 @@ import runtime
 import tensor_files
 import train
 import translate
+from checkpoint import TrainState
 from config import DecodeConfig, TrainConfig
 from dataset import Batch, BatchSampler
 from learner import Learner
@@ -185,13 +186,18 @@ def test_a_micro_batch_that_counts_for_nothing_has_no_gradients_and_no_tokens():
 
 def test_the_shares_of_the_ranks_are_together_the_batches_of_one():
     rows = [{"src": [5] * n, "src_length": n + 1, "tgt_ids": [n, 7]} for n in range(3, 50)]
-    sampler = BatchSampler(Dataset.from_list(rows), 20, seed=3)
-    alone = [batch.src.tolist() for batch in sampler.epoch(0, start=4)]
-    together = []
-    for parts in zip(*(sampler.steps(0, 4, 4, rank, 3) for rank in range(3)), strict=True):
-        assert all(part.batches for part in parts)
-        own = [[batch for batch in part.batches if batch.num_tokens] for part in parts]
-        together += [own[i % 3][i // 3].src.tolist() for i in range(parts[0].num_batches)]
+    samplers = [
+        BatchSampler(Dataset.from_list(rows), 20, seed=3, accumulate=4, rank=rank, world_size=3)
+        for rank in range(3)
+    ]
+    alone = [batch.src.tolist() for batch in samplers[0].epoch(0, start=4)]
+    states, together = [TrainState(batch=4) for _ in range(3)], []
+    steps = [sampler.steps(state) for sampler, state in zip(samplers, states, strict=True)]
+    while states[0].batch < samplers[0].num_batches(0):
+        before, parts = states[0].batch, [next(of_rank) for of_rank in steps]
+        assert all(parts) and states == [states[0]] * 3
+        own = [[batch for batch in part if batch.num_tokens] for part in parts]
+        together += [own[i % 3][i // 3].src.tolist() for i in range(states[0].batch - before)]
     assert len(alone) % 4 and together == alone
 
 

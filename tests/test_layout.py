@@ -9,15 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ORDER = (
-    "strict_json", "command_line", "config", "recipe", "runtime", "distributed", "parallel", "lines", "languages",
-    "tokenizer", "lexicon", "phrases",
-    "quantities", "clauses", "descriptions", "templates", "constructions", "phrasebook", "model", "sources", "render",
-    "arrays", "readers", "cells", "row_cache", "hosted", "origins", "cleaning", "held_out", "corpus",
-    "inputs", "shortlist", "pictures", "dataset", "incremental", "decoding", "tensor_files", "model_folder",
-    "checkpoint", "streaming", "picture", "translator", "scores", "evaluate", "reporting", "optimizer",
-    "learner", "stopping", "validator", "run_settings", "preparation", "train", "translate",
-)  # fmt: skip
+READ_THE_CODE = (ROOT / "README.md").read_text().split("## Read the code")[1].split("\n## ")[0]
+ORDER = tuple(re.findall(r"\]\((\w+)\.py\)", READ_THE_CODE))
 
 
 def imports(path):

@@ -82,20 +82,20 @@ def test_patches_that_overlap_are_more():
 
 
 def test_characters_that_the_font_lacks_are_named():
-    assert pictures().doubts("a \U0001f9ff b") == ["the font cannot draw some characters: \U0001f9ff"]
-    assert pictures().doubts("a é б") == []
+    assert pictures().warnings("a \U0001f9ff b") == ["the font cannot draw some characters: \U0001f9ff"]
+    assert pictures().warnings("a é б") == []
 
 
 def test_of_many_characters_that_the_font_lacks_twenty_are_listed():
     lacking = [chr(code) for code in range(0x4E00, 0x4E00 + 1_025)]
-    [doubt] = pictures().doubts("".join(lacking))
+    [doubt] = pictures().warnings("".join(lacking))
     assert doubt == f"the font cannot draw some characters: {' '.join(lacking[:20])} … and 1,005 more"
 
 
 def test_the_name_of_a_picture_as_a_sentence_is_doubtful(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sign.PNG").touch()
-    assert pictures().doubts("sign.PNG\n") == ["sign.PNG is a file; --image translates pictures"]
+    assert pictures().warnings("sign.PNG\n") == ["sign.PNG is a file; --image translates pictures"]
 
 
 @pytest.mark.parametrize("text", ["no.png", "see sign.png", "sign.txt", "folder.png", f"{'a ' * 3_000}.png"])
@@ -104,7 +104,7 @@ def test_a_sentence_that_names_no_picture_is_not_doubtful(tmp_path, monkeypatch,
     for name in ("sign.png", "sign.txt"):
         (tmp_path / name).touch()
     (tmp_path / "folder.png").mkdir()
-    assert pictures().doubts(text) == []
+    assert pictures().warnings(text) == []
 
 
 def test_a_model_of_pictures_refuses_arrays():

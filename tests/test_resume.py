@@ -31,6 +31,7 @@ import tensor_files
 import train
 import translator
 import validator
+from dataset import BatchSampler
 from learner import Learner
 
 __all__ = ["corpus", "run"]  # fixtures
@@ -57,6 +58,38 @@ def test_tensorboard_shows_no_gap_and_no_repeated_step_after_a_kill(run, monkeyp
     assert len(list((resumed / "tensorboard").iterdir())) == 2
     assert scalars(through) == scalars(resumed)
     assert [step for step, _ in scalars(resumed)["train/loss"]] == [5, 10, 15, 20, 25, 30]
+
+
+def interrupt(*args):
+    raise KeyboardInterrupt
+
+
+def test_a_validation_that_was_told_but_not_saved_is_told_once(run, monkeypatch):
+    through = run("--max-steps", 20, out="through")
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(Learner, "step", signalled_at(10, signal.SIGTERM))
+        run("--max-steps", 20, out="resumed")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(checkpoint, "save_state", interrupt)
+        run("--resume", "resumed", out="resumed")
+    assert metrics(Path("resumed"))[-1]["kind"] == "validation"
+    resumed = run("--resume", "resumed", out="resumed")
+    told = [[(row["kind"], row["step"]) for row in metrics(path)] for path in (through, resumed)]
+    assert told[0] == told[1] and scalars(through) == scalars(resumed)
+
+
+def test_a_validation_whose_worker_dies_loses_no_step(run, monkeypatch):
+    def dies(*args):
+        raise ChildProcessError("a worker process was killed")
+
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(ValueError, match="worker process was killed; last good"),
+    ):
+        patch.setattr(validator.Validator, "__call__", dies)
+        run("--max-steps", 20)
+    assert [int(file.name) for file in checkpoint.checkpoints(Path("run"))] == [10]
+    assert [row["step"] for row in metrics(run("--resume", "run")) if row["kind"] == "validation"] == [10, 20]
 
 
 def test_a_damaged_line_of_metrics_is_dropped_and_the_others_stay(run, monkeypatch):
@@ -238,15 +271,15 @@ def test_a_broken_source_of_batches_does_not_save_weights_that_are_not_finite(ru
             next(self.model.parameters()).data.fill_(math.nan)
         return real(self, batches, lr, number)
 
-    def batches(*given):
-        for number, group in enumerate(real_batches(*given), 1):
+    def steps(*given):
+        for number, group in enumerate(real_steps(*given), 1):
             if number == 15:
                 raise ValueError("a broken row")
             yield group
 
-    real_batches = train.batches_from
+    real_steps = BatchSampler.steps
     monkeypatch.setattr(Learner, "step", step)
-    monkeypatch.setattr(train, "batches_from", batches)
+    monkeypatch.setattr(BatchSampler, "steps", steps)
     with pytest.raises(
         ValueError, match="not finite at step 13; last good checkpoint: run/checkpoints/000010"
     ):

@@ -27,7 +27,8 @@ from corpus import Mixture
 from dataset import BatchSampler, encode_split
 from inputs import TextInput
 from learner import Learner
-from streaming import Settings, StreamSampler, describe, rows_read
+from reporting import write_card
+from streaming import LaneSettings, StreamSampler, describe, rows_read
 from tokenizer import Tokenizer
 
 
@@ -68,7 +69,7 @@ def config_of(*paths, **settings):
 
 def sampler_of(config, tokenizer, lanes=1, rows=100, rank=0, world_size=1, max_length=256):
     splits = corpus.read_splits(config)
-    settings = Settings(splits, tokenizer, TextInput(tokenizer), None, max_length, rows, 200, 1)
+    settings = LaneSettings(splits, tokenizer, TextInput(tokenizer), None, max_length, rows, 200, 1)
     return StreamSampler(settings, lanes, rank, world_size)
 
 
@@ -382,7 +383,7 @@ def test_a_training_row_of_one_corpus_that_another_scores_is_dropped(folder, tmp
 
 def test_without_weights_every_row_of_every_corpus_comes_once(folder, tmp_path, tokenizer):
     splits = read_mixed(folder, write(tmp_path / "extra.jsonl", pairs(7_000, 7_020)))
-    rows = encode_split(splits["train"], tokenizer, 256, splits.report)
+    rows = encode_split(splits["train"], tokenizer, 256, splits.report["train"])
     batches = list(BatchSampler(rows, 200, 1, mixture=splits.mixture).epoch(0))
     assert sum(len(batch.src) for batch in batches) == 520
     assert all(sum(batch.of_corpora) == batch.num_tokens for batch in batches)
@@ -404,7 +405,7 @@ def test_corpora_have_the_shares_of_their_weights_or_temperature(tmp_path, token
         write(tmp_path / name / "test.jsonl", pairs(first + 7_000, first + 7_010))
         paths.append(tmp_path / name)
     splits = read_mixed(*paths, **settings)
-    rows = encode_split(splits["train"], tokenizer, 256, splits.report)
+    rows = encode_split(splits["train"], tokenizer, 256, splits.report["train"])
     sampler = BatchSampler(rows, 200, 1, mixture=splits.mixture)
     texts = [text for batch in sampler.epoch(0) for text in sources(tokenizer, batch)]
     of_a = sum(int(text.split()[0]) < 1_000 for text in texts) / len(texts)
@@ -518,6 +519,13 @@ def test_rows_of_the_block_in_use_are_counted(folder, tokenizer):
     state = TrainState()
     next(sampler_of(config_of(folder), tokenizer, rows=100).steps(state))
     assert rows_read(state).read == 100
+
+
+def test_the_card_says_that_the_pairs_of_a_stream_are_not_counted(tmp_path):
+    for streaming, told in ((False, ": 1,234 sentence pairs"), (True, ": about 1,234 sentence pairs")):
+        config = Config(DataConfig("pairs.jsonl", streaming=streaming))
+        write_card(tmp_path, config, TrainState(), {}, 1_234, 1, torch.device("cpu"))
+        assert told in (tmp_path / "README.md").read_text()
 
 
 def test_text_files_that_come_apart_while_they_are_read_are_named(tmp_path):

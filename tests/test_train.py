@@ -30,6 +30,7 @@ from config import Config, DataConfig, TrainConfig
 from dataset import Batch
 from learner import Learner, loss_sum
 from model import build_transformer
+from reporting import write_card
 from train import learning_rate, progress_of
 
 ROOT = Path(train.__file__).parent
@@ -137,7 +138,7 @@ def test_the_smoothed_loss_follows_its_definition():  # fault 18
 
 def test_warm_up_then_cosine_to_zero():
     config = TrainConfig(lr=1.0, warmup_steps=10, max_steps=100, schedule="cosine")
-    rates = [learning_rate(step, progress_of(step - 1, 0.0, config), config) for step in range(1, 102)]
+    rates = [learning_rate(step, progress_of(TrainState(step - 1), config), config) for step in range(1, 102)]
     assert rates[0] == pytest.approx(0.1) and max(rates) == pytest.approx(rates[9], rel=0.05)
     assert rates[50] == pytest.approx(0.5) and rates[100] == pytest.approx(0.0, abs=1e-9)
 
@@ -150,9 +151,9 @@ def test_warm_up_then_inverse_square_root():
 
 def test_the_budget_that_ends_first_counts():
     config = TrainConfig(max_steps=100, max_minutes=1.0)
-    assert progress_of(10, 30.0, config) == 0.5
-    assert progress_of(90, 30.0, config) == 0.9
-    assert progress_of(7, 9.0, TrainConfig()) == 0.0
+    assert progress_of(TrainState(10, elapsed_s=30.0), config) == 0.5
+    assert progress_of(TrainState(90, elapsed_s=30.0), config) == 0.9
+    assert progress_of(TrainState(7, elapsed_s=9.0), TrainConfig()) == 0.0
 
 
 def test_averaged_weights_follow_their_decay():
@@ -379,9 +380,23 @@ def test_a_small_corpus_is_not_given_up_during_the_warm_up(run):
     assert steps == [200, 400]
 
 
+def test_the_card_names_the_device_that_the_model_learned_on(tmp_path):
+    write_card(tmp_path, Config(), TrainState(), {}, 1, 1, torch.device("mps"))
+    assert " on mps." in (tmp_path / "README.md").read_text()
+
+
 def test_a_run_without_an_end_is_refused(run):
     with pytest.raises(ValueError, match="--patience None never ends"):
         run("--patience", "None")
+
+
+def test_a_cosine_that_no_budget_ends_is_refused_in_a_new_run_and_in_one_that_goes_on(run):
+    message = "--schedule cosine ends with the budget; give --max-minutes or --max-steps"
+    with pytest.raises(ValueError, match=f"{message}, or --schedule inverse-sqrt$"):
+        run("--schedule", "cosine")
+    run("--max-steps", 2)
+    with pytest.raises(ValueError, match=f"{message}$"):
+        run("--resume", "run", "--max-steps", "None")
 
 
 def test_resuming_into_another_folder_is_refused(run):
