@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import datasets
     import pyarrow as pa
 
 Ints = npt.NDArray[np.int32] | npt.NDArray[np.int64]
@@ -27,8 +28,15 @@ FILE_BYTES = 1 << 20
 # Of text, so many rows are read, changed and written together. `datasets` keeps about 3 KB in memory for each such part
 # of a file.
 ROWS = 5_000
+# Of pictures and arrays, which are large.
+LARGE_ROWS = 32
 # `sorted_pieces` makes at most so many: a byte holds the number of a piece.
 MAX_PIECES = 128
+
+
+def has_text(rows: datasets.Dataset) -> bool:
+    """Whether the source side holds sentences, and not the bytes of pictures or arrays."""
+    return rows.features["src"].dtype == "string"
 
 
 def empty(size: int, dtype: type[Number]) -> npt.NDArray[Number]:

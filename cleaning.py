@@ -13,7 +13,7 @@ import numpy.typing as npt
 import arrays
 import runtime
 from arrays import Bools, Ints
-from row_cache import BATCH, ROW_FEATURES
+from row_cache import ROW_FEATURES
 from strict_json import Json
 
 SCAN_FEATURES = datasets.Features(
@@ -117,14 +117,14 @@ class Scan:
 
 def _scanned(rows: datasets.Dataset) -> datasets.Dataset:
     """The rows, cleaned, with what `_scan` knows of them."""
-    has_text = rows.features["src"] == SCAN_FEATURES["src"]
+    has_text = arrays.has_text(rows)
     keys = {"has_text": has_text, "code": runtime.code_digest(__file__)}
     if has_text:
         return rows.map(_scan, batched=True, features=SCAN_FEATURES, fn_kwargs=keys, **RECORDS)
     scanned = rows.map(
         _scan,
         batched=True,
-        batch_size=BATCH,
+        batch_size=arrays.LARGE_ROWS,
         features=BINARY_SCAN_FEATURES,
         remove_columns="src",
         fn_kwargs=keys,

@@ -92,25 +92,29 @@ def read_splits(config: DataConfig) -> Splits:
     if lacking := [name for name in config.dataset if name not in sources.get("train", {})]:
         there = [split for split, readers_of in sources.items() if lacking[0] in readers_of]
         raise ValueError(f"{lacking[0]} has no training split; it has: {', '.join(there)}")
-    streams = [reader.stream() for reader in sources["train"].values()] if config.streaming else []
-    unknown = [name for name, stream in zip(config.dataset, streams, strict=False) if stream.num_rows is None]
+    readers, streams = sources["train"].values(), []
+    if config.streaming:
+        streams = [reader.stream() for reader in readers]
+        shares = _shares(config, _sizes(config, streams))
+        counts = [max(1, round(share * SAMPLE_ROWS)) for share in shares or [1.0]]
+        train = [_first_rows(stream, count) for stream, count in zip(streams, counts, strict=True)]
+    else:
+        train = [reader.read() for reader in readers]
+        shares = _shares(config, [len(rows) for rows in train])
+    ends = tuple(np.cumsum([len(rows) for rows in train]).tolist())
+    others = {s: [reader.read() for reader in found.values()] for s, found in sources.items() if s != "train"}
+    joined = {split: _joined(train if split == "train" else others[split]) for split in sources}
+    return _split(joined, config, Mixture(config.dataset, ends, shares), streams)
+
+
+def _sizes(config: DataConfig, streams: Sequence[Stream]) -> list[int]:
+    """Rows of each stream; one of several that nobody has counted is refused where shares follow from them."""
+    unknown = [name for name, s in zip(config.dataset, streams, strict=True) if s.num_rows is None]
     if unknown and len(streams) > 1 and config.weights is None:
         raise ValueError(
             f"{unknown[0]} does not say how many rows it has; give each corpus' share: --weights"
         )
-    shares = _shares(config, [s.num_rows or UNKNOWN_ROWS for s in streams]) if streams else None
-    parts = {
-        split: [reader.read() for reader in of_corpora.values()]
-        for split, of_corpora in sources.items()
-        if split != "train" or not streams
-    }
-    if streams:
-        counts = [max(1, round(share * SAMPLE_ROWS)) for share in shares or [1.0]]
-        parts["train"] = [_first_rows(s, count) for s, count in zip(streams, counts, strict=True)]
-    ends = tuple(np.cumsum([len(rows) for rows in parts["train"]]).tolist())
-    shares = shares or _shares(config, [len(rows) for rows in parts["train"]])
-    joined = {split: _joined(rows) for split, rows in parts.items()}
-    return _split(joined, config, Mixture(config.dataset, ends, shares), streams)
+    return [UNKNOWN_ROWS if stream.num_rows is None else stream.num_rows for stream in streams]
 
 
 def _split(

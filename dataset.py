@@ -113,7 +113,8 @@ def encode_split(
     import datasets
 
     source = source or TextInput(tokenizer)
-    is_text = rows.features["src"].dtype in ("string", "large_string")
+    is_text = arrays.has_text(rows)
+    num_together = arrays.ROWS if is_text else arrays.LARGE_ROWS
     features = _stored(source.arrow_type(is_text))
     if not len(rows):
         return datasets.Dataset.from_dict({name: [] for name in features}, features=features)
@@ -129,9 +130,8 @@ def encode_split(
     encoded = rows.map(
         encode,
         batched=True,
-        # Pictures and arrays are large: so many of them are in memory together.
-        batch_size=arrays.ROWS if is_text else 32,
-        writer_batch_size=arrays.ROWS if is_text else 32,
+        batch_size=num_together,
+        writer_batch_size=num_together,
         remove_columns=rows.column_names,
         features=features,
         new_fingerprint=_fingerprint(rows, tokenizer, max_length, source),
@@ -169,9 +169,9 @@ def check_sources(rows: datasets.Dataset, source: Input, split: str, longest: in
     Raises:
         ValueError: one cannot; its row is named.
     """
-    if rows.features["src"].dtype in ("string", "large_string"):
+    if arrays.has_text(rows):
         return
-    for batch in rows.select_columns(["src", "row"]).iter(32):
+    for batch in rows.select_columns(["src", "row"]).iter(arrays.LARGE_ROWS):
         encoded = _encode_sources(source, batch["src"], batch["row"], split)
         for row, values in zip(batch["row"], encoded, strict=True):
             if longest is not None and source.length(values) > longest:

@@ -15,7 +15,7 @@ import readers
 import row_cache
 import runtime
 from config import DataConfig
-from row_cache import BATCH, ROW_FEATURES, Reader, Stream
+from row_cache import ROW_FEATURES, Reader, Stream
 
 
 def from_hub(config: DataConfig) -> dict[str, Reader]:
@@ -172,5 +172,5 @@ def _records(
 ) -> Iterator[readers.Record]:
     # As Arrow: otherwise pictures would be decoded.
     columns = dataset.select_columns(sorted({src[0], tgt[0]})).with_format("arrow")
-    batches = (batch for table in columns.iter(BATCH) for batch in table.to_batches())
+    batches = (batch for table in columns.iter(arrays.LARGE_ROWS) for batch in table.to_batches())
     return readers.arrow_records(batches, name)

@@ -22,8 +22,9 @@ import readers
 import row_cache
 import runtime
 import templates
+from arrays import LARGE_ROWS
 from config import DataConfig
-from row_cache import ALIASES, BATCH, Reader, Stream
+from row_cache import ALIASES, Reader, Stream
 
 Place = tuple[str, str, readers.Field, readers.Field]
 """A file, the folder where the paths in it begin, and where its two sides stand."""
@@ -140,7 +141,7 @@ def _files(splits: Mapping[str, Sequence[Path]], config: DataConfig) -> dict[str
 
     def cells_of(files: Sequence[Path]) -> Iterator[object]:
         # One file after another: mostly the first few cells of the first tell.
-        return cells.source_cells(table for file in files for table in _tables(places([file]), BATCH))
+        return cells.source_cells(table for file in files for table in _tables(places([file]), LARGE_ROWS))
 
     kind = cells.kind_of(config, splits, cells_of)
 
@@ -161,7 +162,7 @@ def _files(splits: Mapping[str, Sequence[Path]], config: DataConfig) -> dict[str
 
 
 def _file_rows(places: tuple[Place, ...], kind: cells.Kind, content: str) -> Iterator[cells.Row]:
-    yield from cells.rows_of(_tables(places, readers.PEEK if kind == "text" else BATCH), kind)
+    yield from cells.rows_of(_tables(places, readers.PEEK if kind == "text" else LARGE_ROWS), kind)
 
 
 def _tables(places: tuple[Place, ...], batch: int) -> Iterator[cells.Table]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from datasets import Dataset
 
+import arrays
 import distributed
 import model_folder
 from config import Config
@@ -27,7 +28,7 @@ def make_sides(config: Config, rows: Dataset, path: Path | None) -> tuple[Tokeni
     sides = ("src", "tgt") if config.data.source == "text" else ("tgt",)
     tokenizer = Tokenizer.train(texts(rows, sides), config.model.vocab_size)
     source = model_folder.make_source(config, tokenizer, (row["src"] for row in rows))
-    if config.data.source == "image" and isinstance(rows[0]["src"], str):
+    if config.data.source == "image" and arrays.has_text(rows):
         _warn_of_missing_characters(rows, source)
     return tokenizer, source
 

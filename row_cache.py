@@ -31,8 +31,6 @@ SPLIT_NAMES = {
     "test": ("test", "testing"),
 }
 ALIASES = {alias: split for split, names in SPLIT_NAMES.items() for alias in names}
-# Pictures and arrays are large: so many rows of them are in memory together.
-BATCH = 32
 
 
 @dataclass
@@ -128,7 +126,7 @@ def generate(
             rows,
             features=ROW_FEATURES if is_text else SOURCE_FEATURES,
             gen_kwargs={**arguments, "content": f"{content} {code_of(rows)}"},
-            writer_batch_size=arrays.ROWS if is_text else BATCH,
+            writer_batch_size=arrays.ROWS if is_text else arrays.LARGE_ROWS,
         )
 
     try:
