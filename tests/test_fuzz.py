@@ -160,7 +160,7 @@ def use(folder, kind):
         lambda: Translator.load(folder, device="cpu").translate([SOURCES[kind]]),
         lambda: checkpoint.load_state(folder),
         lambda: checkpoint.restore_weights(folder, TrainState(step=2, best_step=1)),
-        lambda: reporting._lines_until(folder / "metrics.jsonl", 1),
+        lambda: reporting._lines_until(folder / "metrics.jsonl", TrainState(1)),
     ):
         try:
             action()
