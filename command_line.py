@@ -48,4 +48,4 @@ def _one_line(boxed: str) -> str:
         words += text.split()
     message = " ".join(words)
     # "Error parsing model: --d-model must be …": the check has named the flag already.
-    return re.sub(r"^Error parsing [^:]*: (?=--)", "", message)
+    return re.sub(r"^Error parsing ([^:]*: (?=--)|[A-Z]\w*: )", "", message)

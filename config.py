@@ -229,7 +229,7 @@ class TrainConfig:
     schedule: Literal["cosine", "inverse-sqrt"] = "cosine"
     """After the warm-up: cosine to zero at the end of the budget, or the inverse square root of the step."""
     warmup_steps: int = 500
-    """Steps over which the learning rate rises from zero."""
+    """Steps over which the learning rate rises from zero; of a time budget alone, at most a fifth of it."""
     label_smoothing: float = 0.1
     """Probability mass spread over the whole vocabulary."""
     weight_decay: float = 0.01

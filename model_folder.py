@@ -212,7 +212,9 @@ def load(path: Path, device: torch.device) -> LoadedModel:
     tokenizer = Tokenizer.load(path / TOKENIZER)
     source = read_source(config, tokenizer, path)
     if not (path / WEIGHTS).is_file():
-        raise FileNotFoundError(f"{path} has no {WEIGHTS} yet; its training has not reached a validation")
+        is_finished = (path / CARD).is_file()
+        why = "copy the folder again, whole" if is_finished else "its training has not reached a validation"
+        raise FileNotFoundError(f"{path} has no {WEIGHTS}{'' if is_finished else ' yet'}; {why}")
     try:
         shapes = tensor_files.read_shapes(path / WEIGHTS)
         model = _outline(config, tokenizer.vocab_size, source, shapes, path / WEIGHTS)

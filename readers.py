@@ -177,9 +177,16 @@ def match_fields(fields: Sequence[Field], src: str, tgt: str, where: str) -> tup
     """`match_sides` over the columns of a table; a flat column goes before a key of a translation column."""
     named = {field[-1]: field for field in sorted(fields, key=len, reverse=True)}
     names = match_sides(
-        list(dict.fromkeys(field[-1] for field in fields)), src, tgt, f"the columns of {where}"
+        list(dict.fromkeys(field[-1] for field in fields)),
+        src,
+        tgt,
+        f"the columns of {where}{_header(where)}",
     )
     return named[names[0]], named[names[1]]
+
+
+def _header(where: str) -> str:
+    return ", which its first line must name" if where.lower().endswith((".csv", ".tsv")) else ""
 
 
 def schema_fields(schema: pa.Schema) -> list[Field]:

@@ -120,7 +120,8 @@ def refuse_taken(out: Path) -> None:
     if (out / "config.json").exists():
         if (out / model_folder.CARD).exists():
             raise ValueError(
-                f"{out} holds a finished run; translate with it, or choose another folder: --out DIR"
+                f"{out} holds a finished run; train it longer with --resume {out} and a larger budget, or choose"
+                " another folder: --out DIR"
             )
         advice = f"go on with it: --resume {out}, or choose another folder: --out DIR"
         raise ValueError(f"{out} holds an unfinished run; {advice}")

@@ -49,13 +49,18 @@ examples:
   python train.py --resume runs/letters-en-de
   python train.py --init-from runs/letters-en-de --dataset reports --src en --tgt de
 """
+# Of a time budget, the warm-up takes no more than this share.
+WARMUP_SHARE = 0.2
 # Rows whose patches say what patches look like.
 FITTED_ROWS = 4_000
 
 
 def learning_rate(step: int, progress: float, config: TrainConfig) -> float:
     """Learning rate of a step (the first is 1) when this share of the budget is used up."""
-    warm = min(1.0, step / config.warmup_steps)
+    warm = step / config.warmup_steps
+    if config.max_steps is None:  # of a time budget, nobody knows beforehand how many steps it has
+        warm = max(warm, progress / WARMUP_SHARE)
+    warm = min(1.0, warm)
     if config.schedule == "inverse-sqrt":
         return config.lr * min(warm, math.sqrt(config.warmup_steps / step))
     return config.lr * warm * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))

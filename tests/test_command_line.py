@@ -4,6 +4,7 @@ import pytest
 
 from command_line import parse_args
 from config import Config, ModelConfig
+from translate import TranslateConfig
 
 
 def test_flags_are_flat_and_override_the_default():
@@ -27,3 +28,9 @@ def test_a_wrong_flag_is_one_line_and_exit_code_2(args, message, capsys):
     err = capsys.readouterr().err
     assert end.value.code == 2
     assert err.startswith("error: ") and err.count("\n") == 1 and message in err
+
+
+def test_a_message_names_no_class(capsys):
+    with pytest.raises(SystemExit):
+        parse_args(TranslateConfig, args=["--input", "letter.txt", "also text"])
+    assert capsys.readouterr().err.startswith("error: give sentences or --input, not both")

@@ -169,7 +169,12 @@ def test_weights_that_are_not_finite_are_refused(damaged):
 
 def test_a_run_without_weights_yet_says_so(damaged):
     (damaged / "model.safetensors").unlink()
-    with pytest.raises(FileNotFoundError, match="has no model.safetensors yet"):
+    card = damaged / "README.md"
+    card.unlink(missing_ok=True)
+    with pytest.raises(FileNotFoundError, match="has no model.safetensors yet; its training has not reached"):
+        model_folder.load(damaged, CPU)
+    card.write_text("finished")
+    with pytest.raises(FileNotFoundError, match="has no model.safetensors; copy the folder again, whole"):
         model_folder.load(damaged, CPU)
 
 

@@ -230,6 +230,13 @@ def test_a_very_long_cell_of_a_csv_file_is_read(tmp_path):
     assert len(src) == 200_000
 
 
+def test_a_csv_file_without_a_header_is_told_what_it_lacks():
+    with pytest.raises(
+        ValueError, match="--src en is not in the columns of a.csv, which its first line must name; "
+    ):
+        readers.match_fields([("A man.",), ("Ein Mann.",)], "en", "de", "a.csv")
+
+
 def test_columns_of_lists_and_pictures_are_found_by_their_names(tmp_path):
     rows = [{"clip": [[1.0]], "image": {"bytes": b"", "path": ""}, "translation": {"en": "a", "de": "b"}}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")

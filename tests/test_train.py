@@ -149,6 +149,14 @@ def test_warm_up_then_inverse_square_root():
     assert learning_rate(400, 0.9, config) == pytest.approx(0.5)
 
 
+def test_the_warm_up_takes_no_more_than_a_fifth_of_a_time_budget():
+    config = TrainConfig(lr=1.0, warmup_steps=300, max_minutes=1.0)
+    assert learning_rate(10, 0.1, config) == pytest.approx(0.5 * 0.5 * (1 + math.cos(0.1 * math.pi)))
+    assert learning_rate(20, 0.2, config) == pytest.approx(0.5 * (1 + math.cos(0.2 * math.pi)))
+    asked = TrainConfig(lr=1.0, warmup_steps=300, max_minutes=1.0, max_steps=1_000)
+    assert learning_rate(3, 0.2, asked) == pytest.approx(0.01 * 0.5 * (1 + math.cos(0.2 * math.pi)))
+
+
 def test_the_budget_that_ends_first_counts():
     config = TrainConfig(max_steps=100, max_minutes=1.0)
     assert progress_of(TrainState(10, elapsed_s=30.0), config) == 0.5
@@ -431,7 +439,8 @@ def test_a_folder_with_another_run_is_refused(run):
     path = run("--max-steps", 10)
     before = (path / "config.json").read_bytes()
     with pytest.raises(
-        ValueError, match=r"run holds a finished run; translate with it, or choose another folder: --out DIR"
+        ValueError,
+        match="run holds a finished run; train it longer with --resume run and .*, or choose another folder",
     ):
         run("--max-steps", 10)
     assert (path / "config.json").read_bytes() == before
