@@ -73,9 +73,8 @@ class Splits(dict[str, datasets.Dataset]):
         """Training pairs; of a stream, about so many: as large a share of its rows as of the sample."""
         if not self.streams:
             return len(self["train"])
-        num_rows = sum(UNKNOWN_ROWS if s.num_rows is None else s.num_rows for s in self.streams)
         sample = self.report["train"]
-        return max(1, round(num_rows * sample.kept / sample.read))
+        return max(1, round(sum(map(_size, self.streams)) * sample.kept / sample.read))
 
 
 def read_splits(config: DataConfig) -> Splits:
@@ -114,7 +113,11 @@ def _sizes(config: DataConfig, streams: Sequence[Stream]) -> list[int]:
         raise ValueError(
             f"{unknown[0]} does not say how many rows it has; give each corpus' share: --weights"
         )
-    return [UNKNOWN_ROWS if stream.num_rows is None else stream.num_rows for stream in streams]
+    return list(map(_size, streams))
+
+
+def _size(stream: Stream) -> int:
+    return UNKNOWN_ROWS if stream.num_rows is None else stream.num_rows
 
 
 def _split(
