@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import TypeVar, cast
 
 T = TypeVar("T")
+# What tyro and Python say of a value that is no number: the flag, what it takes, the value.
+NOT_A_NUMBER = re.compile(r"Error parsing (--\S+): .*\b(INT|FLOAT|int|float)\b.*?'([^']*)'")
 
 
 def parse_args(
@@ -47,5 +49,9 @@ def _one_line(boxed: str) -> str:
             continue
         words += text.split()
     message = " ".join(words)
+    if (found := NOT_A_NUMBER.match(message)) is not None:
+        flag, kind, given = found.groups()
+        wanted = "a whole number" if kind.lower() == "int" else "a number"
+        return f"{flag} must be {wanted}, got {given!r}"
     # "Error parsing model: --d-model must be …": the check has named the flag already.
     return re.sub(r"^Error parsing ([^:]*: (?=--)|[A-Z]\w*: )", "", message)

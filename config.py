@@ -214,7 +214,7 @@ class DecodeConfig:
 class TrainConfig:
     """Training: how the model learns, and for how long."""
 
-    preset: Literal["auto", "phrasebook", "tiny", "compact", "small", "base"] = "auto"
+    preset: Literal["auto", "phrasebook", "tiny", "fast", "compact", "small", "base"] = "auto"
     """Model and training settings to start from; auto chooses by corpus size and time. Other flags override."""
     batch_tokens: int = 4_096
     """Target tokens per optimizer step, padding not counted, all ranks together."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from incremental import GROUP, IncrementalDecoder, KVCache
+from incremental import GROUP, IncrementalDecoder, KVCache, Moves
 
 
 class Hypothesis(NamedTuple):
@@ -80,10 +80,6 @@ def search(
     return found
 
 
-# From so many rows on, a product over all columns at once would push its operands out of the processor's cache.
-MANY_ROWS, CHUNK = 16, 1_024
-
-
 class TokenScorer:
     """Best next tokens from decoder outputs.
 
@@ -105,39 +101,37 @@ class TokenScorer:
     ) -> None:
         self.bos_id, self.eos_id = bos_id, eos_id
         self.ids = None if shortlists is None else torch.cat(list(shortlists)).unique()
-        bias, self.matrix = decoder.output_layer(self.ids)
-        self.bias, self.first_bias = (
-            bias.index_fill(0, self._columns(ids), -torch.inf) for ids in (banned_ids, (*banned_ids, eos_id))
-        )
-        self.buffer, self.scratch = bias.new_empty(0), bias.new_empty(0)
+        self.matrix = decoder.output_layer(self.ids)  # (D + 1, width)
+        self.banned, self.banned_first = map(self._columns, (banned_ids, (*banned_ids, eos_id)))
+        self.logits, self.scores = self.matrix.new_empty(0), self.matrix.new_empty(0)
         self.mask: Tensor | None = None
         """(A, width), float: -inf where a sentence may not produce what another may."""
         if shortlists is not None and self.ids is not None and len(shortlists) > 1:
-            self.mask = bias.new_full((len(shortlists), len(bias)), -torch.inf)
+            self.mask = self.matrix.new_full((len(shortlists), self.matrix.size(1)), -torch.inf)
             for row, ids in zip(self.mask, shortlists, strict=True):
                 row[torch.searchsorted(self.ids, ids)] = 0.0
 
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences alone, int64 (A',)."""
-        self.mask = None if self.mask is None else self.mask.index_select(0, sentences)
+    def keep(self, moves: Moves) -> None:
+        """Go on with some of the sentences alone."""
+        self.mask = None if self.mask is None else moves(self.mask)
 
     def _columns(self, ids: Sequence[int]) -> Tensor:
         wanted = torch.tensor(ids, dtype=torch.int64, device=self.matrix.device)
         return wanted if self.ids is None else torch.isin(self.ids, wanted).nonzero().squeeze(1)
 
-    def logits(self, x: Tensor, is_first: bool) -> Tensor:
+    def log_probabilities(self, x: Tensor, is_first: bool) -> Tensor:
         """(R, D) to (R, groups, GROUP), float32, in a buffer that the next call uses again."""
-        bias, (R, width) = self.first_bias if is_first else self.bias, (len(x), self.matrix.size(1))
-        if self.buffer.numel() < R * width:
-            self.buffer, self.scratch = x.new_empty(R * width), x.new_empty(R * width)
-        out = self.buffer[: R * width].view(R, width)
-        size = CHUNK if R >= MANY_ROWS else width
-        for start in range(0, width, size):
-            part = slice(start, start + size)
-            torch.addmm(bias[part], x, self.matrix[:, part], out=out[:, part])
+        (R, D), width = x.shape, self.matrix.size(1)
+        if self.logits.numel() < R * width:
+            self.logits, self.scores = x.new_empty(R * width), x.new_empty(R * width)
+        logits, scores = (buffer[: R * width].view(R, width) for buffer in (self.logits, self.scores))
+        inputs = x.new_ones(R, D + 1)
+        inputs[:, :D] = x
+        torch.mm(inputs, self.matrix, out=logits)
+        logits.index_fill_(1, self.banned_first if is_first else self.banned, -torch.inf)
         if self.mask is not None:
-            out.view(len(self.mask), -1, width).add_(self.mask.unsqueeze(1))
-        return out.view(R, -1, GROUP)
+            logits.view(len(self.mask), -1, width).add_(self.mask.unsqueeze(1))
+        return torch.log_softmax(logits, 1, out=scores).view(R, -1, GROUP)
 
     def top(self, x: Tensor, scores: Tensor, k: int, is_first: bool) -> tuple[Tensor, Tensor, Tensor]:
         """The best continuations of the W beams of each sentence.
@@ -148,19 +142,15 @@ class TokenScorer:
             Scores (A, k), best first; the beams they go on from and the ids of the tokens, (A, k), int64.
         """
         A, W, D = x.shape
-        logits = self.logits(x.reshape(A * W, D), is_first)  # (A·W, G, GROUP)
-        G = logits.size(1)
-        maxima = logits.amax(2)  # (A·W, G)
-        largest = maxima.amax(1, keepdim=True)  # (A·W, 1)
+        gain = self.log_probabilities(x.reshape(A * W, D), is_first)  # (A·W, G, GROUP)
+        G = gain.size(1)
         num_groups = min(k, W * G)
-        gain_of = scores.view(-1, 1)
         # The k best lie in the k groups with the best maxima; groups of all beams of a sentence compete.
-        # (A·W, 1): makes a logit the score of its continuation
-        offset = gain_of - self._log_sum(logits, largest)
-        _, group = (maxima + offset).view(A, W * G).topk(num_groups, dim=1)  # (A, k)
+        _, group = (gain.amax(2) + scores.view(-1, 1)).view(A, W * G).topk(num_groups, dim=1)  # (A, k)
         row = torch.arange(A, device=x.device).unsqueeze(1) * (W * G) + group
-        candidates = logits.view(A * W * G, GROUP)[row]  # (A, k, GROUP)
-        candidates = candidates + offset.view(A, W).gather(1, group // G).unsqueeze(2)
+        candidates = gain.view(A * W * G, GROUP)[row] + scores.gather(1, group // G).unsqueeze(
+            2
+        )  # (A, k, GROUP)
         best, index = candidates.flatten(1).topk(min(k, num_groups * GROUP), dim=1)
         group = group.gather(1, index // GROUP)
         # Where nothing is left to choose, the choice may fall on what only fills the last group.
@@ -169,22 +159,10 @@ class TokenScorer:
 
     def best(self, x: Tensor, is_first: bool) -> tuple[Tensor, Tensor]:
         """The best token of each row (R, D): its log-probability and its id, (R,)."""
-        logits = self.logits(x, is_first)  # (R, G, GROUP)
-        largest, group = logits.amax(2).max(1)
-        column = group * GROUP + logits[torch.arange(len(x), device=x.device), group].argmax(1)
-        gain = largest - self._log_sum(logits, largest.unsqueeze(1)).squeeze(1)
-        return gain, column if self.ids is None else self.ids[column]
-
-    def _log_sum(self, logits: Tensor, largest: Tensor) -> Tensor:
-        """Logarithm of the sum of exponentials of each row, (R, 1), given its maximum."""
-        scratch = self.scratch[: logits.numel()].view(len(logits), -1)
-        return (
-            torch.sub(logits.flatten(1), largest, out=scratch)
-            .exp_()
-            .sum(1, keepdim=True)
-            .log_()
-            .add_(largest)
-        )
+        gain = self.log_probabilities(x, is_first)  # (R, G, GROUP)
+        largest, group = gain.amax(2).max(1)
+        column = group * GROUP + gain[torch.arange(len(x), device=x.device), group].argmax(1)
+        return largest, column if self.ids is None else self.ids[column]
 
 
 # Rows that have ended are dropped when no more than this share still goes on: to drop them moves all caches.
@@ -198,7 +176,7 @@ def _greedy(
     tokens: list[list[int]] = [[] for _ in max_lengths]
     scores = [0.0] * len(max_lengths)
     rows: list[int | None] = list(range(len(max_lengths)))  # which sentence each row is; None = it has ended
-    last = torch.full((len(rows),), scorer.bos_id, device=scorer.buffer.device)
+    last = torch.full((len(rows),), scorer.bos_id, device=scorer.matrix.device)
     while True:
         gain, last = scorer.best(decoder.step(last.unsqueeze(1), cache).squeeze(1), cache.length == 1)
         for i, (row, token, log_probability) in enumerate(
@@ -218,11 +196,10 @@ def _greedy(
         if not alive:
             break
         if len(alive) <= MAX_ALIVE_SHARE * len(rows):
-            rows = [rows[i] for i in alive]
-            kept = torch.tensor(alive, dtype=torch.int64, device=last.device)
-            last = last[kept]
-            cache.keep(kept)
-            scorer.keep(kept)
+            moves = Moves.of(alive, last.device)
+            rows, last = moves.of_list(rows), moves(last)
+            cache.keep(moves)
+            scorer.keep(moves)
     return found
 
 
@@ -241,10 +218,10 @@ class BeamState:
     settled: set[int]
     """Sentences whose best is found; only the places behind it are still open."""
 
-    def keep(self, alive: Tensor) -> None:
-        """Go on with these of the active sentences alone, int64 (A',)."""
-        self.rows = [self.rows[i] for i in alive.tolist()]
-        self.scores, self.tokens = self.scores[alive], self.tokens[alive]
+    def keep(self, moves: Moves) -> None:
+        """Go on with some of the active sentences alone."""
+        self.rows = moves.of_list(self.rows)
+        self.scores, self.tokens = moves(self.scores), moves(self.tokens)
 
 
 def _beam(
@@ -256,7 +233,7 @@ def _beam(
     alpha: float,
     n_best: int,
 ) -> list[list[Hypothesis]]:
-    A, device = len(max_lengths), scorer.buffer.device
+    A, device = len(max_lengths), scorer.matrix.device
     # All beams start alike, so only the first may live, or they would stay alike.
     scores = torch.full((A, beam), -torch.inf, device=device)
     scores[:, 0] = 0.0
@@ -279,11 +256,11 @@ def _beam(
         if not alive:
             break
         if len(alive) < len(state.rows):
-            kept = torch.tensor(alive, dtype=torch.int64, device=device)
-            parents = parents[kept]
-            cache.keep(kept)
-            scorer.keep(kept)
-            state.keep(kept)
+            moves = Moves.of(alive, device)
+            parents = moves(parents)
+            cache.keep(moves)
+            scorer.keep(moves)
+            state.keep(moves)
         cache.reorder(parents)
     return [found[:n_best] for found in state.finished]
 

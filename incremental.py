@@ -5,8 +5,8 @@ equal. Shapes: A sentences, W beams, S source length, D model width, H heads, K 
 """
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from model import DecoderBlock, ResidualConnection, Transformer
 
+T = TypeVar("T")
 # The columns of the output projection fill whole groups of this many.
 GROUP = 64
 
@@ -33,10 +34,44 @@ class Linear(NamedTuple):
     def __call__(self, x: Tensor) -> Tensor:
         return torch.addmm(self.bias, x, self.matrix)  # (rows, out)
 
-    def filled(self, multiple: int) -> "Linear":
-        """With as many outputs of -inf behind its own as make their number a multiple."""
+    def filled(self, multiple: int) -> Tensor:
+        """(in + 1, out), the bias below the matrix, for inputs that end with 1: a product alone is faster than one
+        and a bias. As many outputs of -inf stand behind its own as make their number a multiple."""
         missing = -len(self.bias) % multiple
-        return Linear(F.pad(self.bias, (0, missing), value=-math.inf), F.pad(self.matrix, (0, missing)))
+        bias = F.pad(self.bias, (0, missing), value=-math.inf)
+        return torch.cat([F.pad(self.matrix, (0, missing)), bias.unsqueeze(0)])
+
+
+class Moves(NamedTuple):
+    """Rows that go on when others end: the last of them move into the gaps, and no other row moves."""
+
+    num: int
+    """How many go on."""
+    gaps: Tensor
+    """Places below `num` of rows that end, int64."""
+    last: Tensor
+    """Places from `num` on of rows that go on, int64, as many."""
+
+    @classmethod
+    def of(cls, alive: Sequence[int], device: torch.device) -> "Moves":
+        """From the places of the rows that go on, rising."""
+        num = len(alive)
+        gaps = sorted(set(range(num)).difference(alive))
+        last = [place for place in alive if place >= num]
+        return cls(num, *(torch.tensor(places, dtype=torch.int64, device=device) for places in (gaps, last)))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The rows of x that go on; writes into x."""
+        if len(self.gaps):
+            x.index_copy_(0, self.gaps, x.index_select(0, self.last))
+        return x[: self.num]
+
+    def of_list(self, x: list[T]) -> list[T]:
+        """The same for a list, which stays as it is."""
+        moved = x[: self.num]
+        for gap, last in zip(self.gaps.tolist(), self.last.tolist(), strict=True):
+            moved[gap] = x[last]
+        return moved
 
 
 class Residual:
@@ -95,8 +130,7 @@ class StepBlock:
         return self.own_out(heads.transpose(1, 2).reshape(-1, D))
 
     def _feed_forward(self, x: Tensor) -> Tensor:
-        inner = self.linear_1(x)
-        return self.linear_2(torch.relu_(inner) if self.activation is F.relu else self.activation(inner))
+        return self.linear_2(self.activation(self.linear_1(x)))
 
 
 class Cross:
@@ -114,9 +148,9 @@ class Cross:
         heads = F.scaled_dot_product_attention(query, self.key, self.value, self.mask)
         return self.block.cross_out(heads.transpose(1, 2).reshape(len(x), -1))
 
-    def keep(self, sentences: Tensor) -> None:
-        self.key, self.value = self.key.index_select(0, sentences), self.value.index_select(0, sentences)
-        self.mask = None if self.mask is None else self.mask.index_select(0, sentences)
+    def keep(self, moves: Moves) -> None:
+        self.key, self.value = moves(self.key), moves(self.value)
+        self.mask = None if self.mask is None else moves(self.mask)
 
 
 class FoldedCross:
@@ -144,8 +178,8 @@ class FoldedCross:
         scores = self.scores(x).view(len(x), self.h, -1)  # (W, H, S)
         return self.out(scores.softmax(-1).flatten(1))
 
-    def keep(self, sentences: Tensor) -> None:
-        assert len(sentences) == 1
+    def keep(self, moves: Moves) -> None:
+        assert moves.num == 1
 
 
 class IncrementalDecoder:
@@ -186,8 +220,8 @@ class IncrementalDecoder:
             x = block(x, layer, cache)
         return self.model.decoder.norm(x).view(*tgt.shape, -1)
 
-    def output_layer(self, shortlist: Tensor | None) -> Linear:
-        """The output projection of all ids, or of a shortlist in its order; filled up to whole groups."""
+    def output_layer(self, shortlist: Tensor | None) -> Tensor:
+        """The output projection of all ids, or of a shortlist in its order, as `Linear.filled` has it."""
         if shortlist is None:
             return self.output
         weight, bias = self.projection.weight.detach()[shortlist], self.projection.bias.detach()[shortlist]
@@ -213,9 +247,9 @@ class LayerCache:
         key, value = self.own[:, :end].unbind(2)  # (A, nodes, H, K)
         return key.transpose(1, 2), value.transpose(1, 2)
 
-    def keep(self, sentences: Tensor) -> None:
-        self.cross.keep(sentences)
-        self.own = self.own.index_select(0, sentences)
+    def keep(self, moves: Moves) -> None:
+        self.cross.keep(moves)
+        self.own = moves(self.own)
 
 
 class KVCache:
@@ -267,12 +301,12 @@ class KVCache:
             layer.own = layer.own[sentence, nodes]
         self.num_nodes = longest
 
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences alone, int64 (A',)."""
+    def keep(self, moves: Moves) -> None:
+        """Go on with some of the sentences alone."""
         for layer in self.layers:
-            layer.keep(sentences)
+            layer.keep(moves)
         if self.ancestors is not None:
-            self.ancestors, self.own = self.ancestors[sentences], self.own[: len(sentences)]
+            self.ancestors, self.own = moves(self.ancestors), self.own[: moves.num]
 
 
 def _additive(mask: Tensor) -> Tensor:

@@ -20,7 +20,8 @@ Activation = Literal["relu", "gelu", "silu"]
 Positions = Literal["sinusoidal", "learned"]
 INITIAL_SCALE = 0.5
 """Standard deviation of initial matrices, times the root of the number of inputs; of embeddings, of their width."""
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "gelu": F.gelu, "silu": F.silu}
+"""Any of them may write into what it is given."""
 
 
 def sinusoidal_positional_encoding(seq_len: int, dim: int, device: torch.device | None = None) -> Tensor:
@@ -138,7 +139,10 @@ class FeedForwardBlock(nn.Module):
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.linear_2(self.dropout(self.activation(self.linear_1(x))))
+        inner = self.linear_1(
+            x.flatten(0, -2)
+        )  # no view, which autograd would copy before it is written into
+        return self.linear_2(self.dropout(self.activation(inner))).view_as(x)
 
 
 class MultiHeadAttentionBlock(nn.Module):

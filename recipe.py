@@ -34,6 +34,20 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
             ema_decay=0.99,
         ),
     ),
+    # As many weights as tiny, but most of them where all tokens are read at once: quick to translate with (Kasai et al.
+    # 2021, arXiv:2006.10369). Only on request.
+    "fast": (
+        ModelConfig(d_model=128, num_layers=8, num_decoder_layers=1, num_heads=4, d_ff=512, dropout=0.1),
+        TrainConfig(
+            "fast",
+            batch_tokens=1_536,
+            optimizer="muon",
+            lr=4e-3,
+            warmup_steps=300,
+            weight_decay=0.1,
+            ema_decay=0.99,
+        ),
+    ),
     # For the same corpora with time for many epochs: twice the weights, and more against overfitting.
     "compact": (
         ModelConfig(d_model=192, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=768, dropout=0.2),

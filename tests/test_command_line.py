@@ -17,7 +17,10 @@ def test_flags_are_flat_and_override_the_default():
     ("args", "message"),
     [
         (["--d-model", "0"], "--d-model must be at least 1, got 0"),
-        (["--d-model", "wide"], "--d-model"),
+        (["--d-model", "wide"], "--d-model must be a whole number, got 'wide'"),
+        (["--max-steps", "1.5"], "--max-steps must be a whole number, got '1.5'"),
+        (["--lr", "fast"], "--lr must be a number, got 'fast'"),
+        (["--max-minutes", "ten"], "--max-minutes must be a number, got 'ten'"),
         (["--norm", "none"], "--norm"),
         (["--bogus", "1"], "--bogus"),
     ],

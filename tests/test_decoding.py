@@ -11,7 +11,7 @@ from torch import Tensor
 import decoding
 from dataset import causal_mask, pad_source
 from decoding import Hypothesis, TokenScorer, length_penalty, search
-from incremental import GROUP, IncrementalDecoder, Linear
+from incremental import GROUP, IncrementalDecoder, Linear, Moves
 from model import Transformer, build_transformer
 
 BOS, EOS = 1, 2
@@ -119,7 +119,7 @@ class Scripted(torch.nn.Module):
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         return src.unsqueeze(-1).float()
 
-    def output_layer(self, shortlist: None) -> Linear:
+    def output_layer(self, shortlist: None) -> Tensor:
         return Linear(torch.zeros(self.vocab), torch.eye(self.vocab)).filled(GROUP)
 
     def start_cache(self, memory: Tensor, src_mask: Tensor, beam: int) -> "ScriptedCache":
@@ -147,8 +147,8 @@ class ScriptedCache:
         pairs = zip(self.prefixes, parents.tolist(), strict=True)
         self.prefixes = [[beams[w] for w in chosen] for beams, chosen in pairs]
 
-    def keep(self, sentences: Tensor) -> None:
-        self.prefixes = [self.prefixes[i] for i in sentences.tolist()]
+    def keep(self, moves: Moves) -> None:
+        self.prefixes = moves.of_list(self.prefixes)
 
 
 def test_search_goes_on_past_a_short_ending_that_a_longer_one_beats():  # fault 19

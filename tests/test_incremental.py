@@ -6,7 +6,7 @@ from test_model import enlarged
 from torch import Tensor
 
 from dataset import causal_mask, pad_source
-from incremental import IncrementalDecoder
+from incremental import IncrementalDecoder, Moves
 from model import Transformer, build_transformer
 
 
@@ -83,9 +83,9 @@ def test_a_cache_through_any_reorders_and_dropped_sentences_equals_none(seed):
         whole = model.decode(memory[rows], src_mask[rows], history.flatten(0, 1), causal_mask(step + 1))
         torch.testing.assert_close(decoded.flatten(0, 1), whole[:, -1], atol=1e-5, rtol=1e-5)
         if step in (4, 9):
-            kept = torch.tensor([0, 2] if step == 4 else [1])
-            cache.keep(kept)
-            sentences, history = sentences[kept], history[kept]
+            moves = Moves.of([0, 2] if step == 4 else [1], sentences.device)
+            cache.keep(moves)
+            sentences, history = moves(sentences), moves(history)
         # Few parents, so that most nodes lose their last descendant.
         parents = torch.randint(0, 2, (len(sentences), W), generator=generator)
         cache.reorder(parents)
@@ -93,9 +93,20 @@ def test_a_cache_through_any_reorders_and_dropped_sentences_equals_none(seed):
     assert cache.num_nodes < W * steps / 2
 
 
+@pytest.mark.parametrize("alive", [[0, 1, 2, 3, 4], [1, 4], [0, 3, 4], [2], [0, 1]])
+def test_rows_that_go_on_fill_the_places_of_those_that_end(alive):
+    rows = list(range(10, 15))
+    moves = Moves.of(alive, torch.device("cpu"))
+    moved = moves(torch.tensor(rows).repeat(2, 1).t().contiguous())  # (5, 2)
+    assert moved[:, 0].tolist() == moves.of_list(rows) and torch.equal(moved[:, 0], moved[:, 1])
+    assert sorted(moved[:, 0].tolist()) == [rows[i] for i in alive]
+    stayed = [i for i in alive if i < len(alive)]
+    assert [moved[i, 0] for i in stayed] == [rows[i] for i in stayed]
+
+
 def test_a_shortlist_gives_the_columns_of_the_whole_projection():
     model = tiny()
     x, shortlist = torch.randn(2, 16), torch.tensor([2, 5, 9])
-    logits = IncrementalDecoder(model).output_layer(shortlist)(x)
+    logits = torch.cat([x, torch.ones(2, 1)], 1) @ IncrementalDecoder(model).output_layer(shortlist)
     torch.testing.assert_close(logits[:, :3], model.project(x)[:, shortlist])
     assert (logits[:, 3:] == -torch.inf).all()

@@ -494,6 +494,14 @@ def test_characters_of_the_training_rows_that_the_font_lacks_are_named_once(kind
     assert capsys.readouterr().out == said
 
 
+def test_the_tokenizer_of_a_large_corpus_learns_from_rows_at_even_distances(monkeypatch):
+    texts = ["north north", "east east", "south south", "west west"] * 2
+    rows = Dataset.from_dict({"src": texts, "tgt": texts})
+    monkeypatch.setattr(preparation, "TOKENIZER_ROWS", 4)
+    tokenizer, _ = preparation.make_sides(Config(), rows, None)
+    assert [len(tokenizer.encode(text)) == 2 for text in texts[:4]] == [True, False, True, False]
+
+
 def test_an_unreadable_corpus_leaves_no_folder(run, tmp_path):
     with pytest.raises((ValueError, FileNotFoundError)):
         run("--dataset", tmp_path / "absent.jsonl")
