@@ -1,16 +1,19 @@
 """One step of learning: loss, gradients, optimizer, averaged weights; all of it as tensors for a checkpoint."""
 
 import copy
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import checkpoint
 import distributed
@@ -19,8 +22,10 @@ import tensor_files
 from config import TrainConfig
 from dataset import Batch
 from model import MultiHeadAttentionBlock, Transformer, dropout_from
-from optimizer import STATE_NAMES, make_optimizers
+from optimizer import STATE_NAMES, make_optimizers, take_step
 from tokenizer import PAD_ID
+
+R = TypeVar("R")
 
 
 def loss_sum(model: nn.Module, batch: Batch, label_smoothing: float) -> Tensor:
@@ -40,6 +45,13 @@ def _key_bias_masks(model: Transformer) -> list[tuple[Tensor, Tensor]]:
     biases = [m.w_qkv.bias for m in model.modules() if isinstance(m, MultiHeadAttentionBlock)]
     masks = [torch.tensor([1.0, 0.0, 1.0]).repeat_interleave(bias.numel() // 3) for bias in biases]
     return [(bias, distributed.like(mask, bias)) for bias, mask in zip(biases, masks, strict=True)]
+
+
+def _shares(parameters: Sequence[Tensor], num: int) -> list[range]:
+    """At most so many runs of neighbours, about as large as one another, that hold all of them."""
+    ends = list(accumulate(p.numel() for p in parameters))
+    borders = sorted({bisect_left(ends, ends[-1] * i / num) + 1 for i in range(1, num)} | {len(ends)})
+    return [range(start, end) for start, end in pairwise([0, *borders])]
 
 
 class Learner:
@@ -63,25 +75,30 @@ class Learner:
     ) -> None:
         # What is split moves to its device a layer at a time: no device need hold it whole.
         self.model, self.config, self.device = model if shard else model.to(device), config, device
-        self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema_decay))
-        self.average.requires_grad_(False)
-        average = self.average.module
-        assert isinstance(average, Transformer)
-        self.averaged = copy.deepcopy(average) if shard else average
+        self.average = copy.deepcopy(model).requires_grad_(False)
+        self.num_averaged = torch.zeros((), dtype=torch.int64)
+        self.averaged = copy.deepcopy(self.average) if shard else self.average
         """The model with averaged weights, which is validated and kept; where they are split, while `gathered`."""
         self.is_sharded = shard
         self.replica: nn.Module | None = None
         if shard:
-            for whole in (model, average):
+            for whole in (model, self.average):
                 distributed.shard(whole, [*whole.encoder.layers, *whole.decoder.layers], device)
             self.replica = model
         elif distributed.world_size() > 1:
             self.replica = distributed.replicate(model)
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        averages = dict(self.average.named_parameters())
+        self.parameters: list[Tensor] = list(self.trained.values())
+        self.averages: list[Tensor] = [averages[name] for name in self.trained]
         self.dtype = runtime.autocast_dtype(device, config.mixed_precision)
-        self.pool = ThreadPoolExecutor(workers if device.type == "cpu" else 1)
+        workers = workers if device.type == "cpu" else 1
+        self.pool = ThreadPoolExecutor(workers)
         self.key_bias_masks = _key_bias_masks(model)
-        self.optimizers = make_optimizers(model, config, self.pool)
+        self.shares = _shares(self.parameters, workers)
+        """What each worker does of the work that every weight needs for itself."""
+        shares = [[self.parameters[i] for i in share] for share in self.shares]
+        self.optimizers = make_optimizers(model, config, self.pool, shares)
         self.first_bad = torch.zeros((), dtype=torch.int64, device=device)
         """The first step whose loss or gradient was not finite; 0 while there is none. Stays on the device."""
 
@@ -94,7 +111,7 @@ class Learner:
         Returns:
             Loss per target token and gradient norm, scalars, the same on every rank.
         """
-        ranks, parameters = distributed.world_size(), list(self.trained.values())
+        ranks = distributed.world_size()
         if self.is_sharded:  # each pass puts layers together, and that takes all ranks
             most = int(distributed.every(len(batches)).max())
             batches = [*batches, *[batches[0].silenced()] * (most - len(batches))]
@@ -108,27 +125,52 @@ class Learner:
             assert bias.grad is not None
             bias.grad.mul_(learns)
         # The gradients are the mean of the ranks' sums.
-        torch._foreach_div_([p.grad for p in parameters if p.grad is not None], num_tokens / ranks)
-        norm = distributed.whole(torch.nn.utils.clip_grad_norm_(parameters, self.config.clip_norm))
+        scale = ranks / num_tokens
+        norms = self._share_out(lambda share: torch._foreach_norm(self._grads(share)))
+        norm = distributed.whole(torch.linalg.vector_norm(torch.stack(list(chain(*norms))))) * scale
         is_first_bad = (self.first_bad == 0) & ~(total.isfinite() & norm.isfinite())
         self.first_bad = torch.where(is_first_bad, step, self.first_bad)
+        clip = (self.config.clip_norm / (norm + 1e-6)).clamp(max=1.0)
+        self._share_out(lambda share: torch._foreach_mul_(self._grads(share), scale * clip))
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = lr
-            optimizer.step()
-            optimizer.zero_grad()
-        self.average.update_parameters(self.model)
+        take_step(self.optimizers, self.pool)
+        self._share_out(self._average)
+        self.num_averaged += 1
         return total, norm
+
+    def _share_out(self, work: Callable[[range], R]) -> list[R]:
+        """Results of work on all shares of the weights, each by a worker of its own."""
+        return list(self.pool.map(work, self.shares)) if len(self.shares) > 1 else [work(self.shares[0])]
+
+    @torch.no_grad()
+    def _average(self, share: range) -> None:
+        """Move the averaged weights of a share; the first time they become the weights themselves."""
+        decay = self.config.ema_decay if self.num_averaged else 0.0
+        averages, parameters = ([each[i] for i in share] for each in (self.averages, self.parameters))
+        torch._foreach_lerp_(averages, parameters, 1 - decay)
 
     def _add_up(self, batches: list[Batch], seeds: list[int]) -> Tensor:
         """Loss summed over micro-batches, whose gradients, summed likewise, are left in .grad."""
         total = torch.zeros((), device=self.device)
         # Summed in the order of the batches, whichever thread is first: the same run gives the same weights.
-        for loss, gradients in self.pool.map(self._gradients, batches, seeds):
+        for number, (loss, gradients) in enumerate(self.pool.map(self._gradients, batches, seeds), 1):
             total += loss
-            for parameter, gradient in zip(self.trained.values(), gradients, strict=True):
-                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+            if number == 1:
+                for parameter, gradient in zip(self.parameters, gradients, strict=True):
+                    parameter.grad = gradient
+            elif number < len(batches):
+                self._add(gradients, range(len(gradients)))
+            else:  # the workers are free
+                self._share_out(partial(self._add, gradients))
         return total
+
+    def _grads(self, share: range) -> list[Tensor]:
+        return [grad for i in share if (grad := self.parameters[i].grad) is not None]
+
+    def _add(self, gradients: Sequence[Tensor], share: range) -> None:
+        torch._foreach_add_(self._grads(share), [gradients[i] for i in share])
 
     def _add_up_over_ranks(self, batches: list[Batch], seeds: list[int]) -> Tensor:
         """The same, but the gradients are the mean of all ranks' sums, exchanged during the last backward pass."""
@@ -144,7 +186,7 @@ class Learner:
     def _gradients(self, batch: Batch, seed: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Loss summed over a micro-batch and its gradients."""
         loss = self._loss(self.model, batch, seed)
-        return loss.detach(), torch.autograd.grad(loss, list(self.trained.values()))
+        return loss.detach(), torch.autograd.grad(loss, self.parameters)
 
     def _loss(self, model: nn.Module, batch: Batch, seed: int) -> Tensor:
         """Loss summed over a micro-batch, with the dropout of its seed."""
@@ -168,9 +210,7 @@ class Learner:
             yield
             return
         with torch.no_grad():
-            for target, part in zip(
-                self.averaged.parameters(), self.average.module.parameters(), strict=True
-            ):
+            for target, part in zip(self.averaged.parameters(), self.average.parameters(), strict=True):
                 target.copy_(distributed.whole(part))
         try:
             self.averaged.to(self.device)
@@ -181,14 +221,12 @@ class Learner:
     def tensors(self) -> dict[str, Tensor]:
         """Everything that an exact resume needs beside TrainState."""
         state = {f"model.{n}": p for n, p in tensor_files.of_model(self.model).items()}
-        state |= {
-            f"{checkpoint.AVERAGE}{n}": p for n, p in tensor_files.of_model(self.average.module).items()
-        }
+        state |= {f"{checkpoint.AVERAGE}{n}": p for n, p in tensor_files.of_model(self.average).items()}
         names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
         for optimizer in self.optimizers:
             for parameter, values in optimizer.state.items():
                 state |= {f"optimizer.{names[parameter]}.{k}": v for k, v in values.items()}
-        state["num_averaged"] = self.average.n_averaged
+        state["num_averaged"] = self.num_averaged
         return state
 
     def restore(self, state: dict[str, Tensor], source: Path) -> None:
@@ -198,7 +236,7 @@ class Learner:
             return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
 
         tensor_files.copy_into(self.model, part("model."), source)
-        tensor_files.copy_into(self.average.module, part(checkpoint.AVERAGE), source)
+        tensor_files.copy_into(self.average, part(checkpoint.AVERAGE), source)
         names: dict[Tensor, str] = {p: n for n, p in self.trained.items()}
         for optimizer in self.optimizers:
             for parameter in (p for group in optimizer.param_groups for p in group["params"]):
@@ -211,4 +249,4 @@ class Learner:
                 # Copies: what was read stays mapped to its file, which is to be removed one day.
                 own = {k: distributed.like(t.clone(), parameter) for k, t in moments.items()}
                 optimizer.state[parameter] = own
-        self.average.n_averaged.copy_(state["num_averaged"])
+        self.num_averaged.copy_(state["num_averaged"])

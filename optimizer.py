@@ -3,7 +3,7 @@
 Shapes: n matrices of one shape, R rows and C columns.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 
 import torch
@@ -104,22 +104,41 @@ STATE_NAMES: dict[type[torch.optim.Optimizer], set[str]] = {
 """What each keeps of a weight."""
 
 
-def make_optimizers(model: Transformer, config: TrainConfig, run: Executor) -> list[torch.optim.Optimizer]:
-    """What trains a model: every weight that learns belongs to one of them."""
+def make_optimizers(
+    model: Transformer, config: TrainConfig, run: Executor, shares: Sequence[Sequence[Tensor]]
+) -> list[torch.optim.Optimizer]:
+    """What trains a model: every weight that learns belongs to one of them.
+
+    Args:
+        run: of the workers.
+        shares: all weights that learn, shared out among the workers: AdamW has a part for each.
+    """
     inside = [m for stack in (model.encoder, model.decoder) for m in stack.modules()]
     hidden = [m.weight for m in inside if isinstance(m, nn.Linear)] if config.optimizer == "muon" else []
     stacked = {m.w_qkv.weight for m in inside if isinstance(m, MultiHeadAttentionBlock)}
-    others = [p for p in model.parameters() if p.requires_grad and p not in set(hidden)]
-    groups = [
-        {"params": [p for p in others if p.dim() > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in others if p.dim() == 1], "weight_decay": 0.0},
-    ]
-    optimizers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    ]
+    optimizers: list[torch.optim.Optimizer] = []
+    for share in shares:
+        others = [p for p in share if p not in set(hidden)]
+        groups = [
+            {"params": [p for p in others if p.dim() > 1], "weight_decay": config.weight_decay},
+            {"params": [p for p in others if p.dim() == 1], "weight_decay": 0.0},
+        ]
+        optimizers.append(torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.98), eps=1e-9, fused=True))
     if hidden:
         muon = Muon(
             hidden, lambda p: 3 if p in stacked else 1, run, config.lr, weight_decay=config.weight_decay
         )
         optimizers.append(muon)
     return optimizers
+
+
+def take_step(optimizers: Sequence[torch.optim.Optimizer], run: Executor) -> None:
+    """Move all weights by their gradients, which are then gone: Muon here, which shares its own work out, and
+    meanwhile the parts of AdamW by the workers."""
+    running = [run.submit(each.step) for each in optimizers if not isinstance(each, Muon)]
+    for muon in (each for each in optimizers if isinstance(each, Muon)):
+        muon.step()
+    for each in running:
+        each.result()
+    for optimizer in optimizers:
+        optimizer.zero_grad()

@@ -64,14 +64,15 @@ def test_weight_decay_shrinks_a_weight_that_does_not_learn():
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 def test_every_weight_belongs_to_one_optimizer(optimizer):
     model = build_transformer(20, 20, 12, 12, 16, 1, 2, tie_embeddings=True, share_vocab=True)
-    made = make_optimizers(model, TrainConfig(optimizer=optimizer), POOL)
+    weights = list(model.parameters())
+    made = make_optimizers(model, TrainConfig(optimizer=optimizer), POOL, [weights[:5], weights[5:]])
     held = [p for o in made for group in o.param_groups for p in group["params"]]
     assert len(held) == len(set(held)) and set(held) == set(model.parameters())
 
 
 def test_muon_has_the_matrices_inside_the_layers_alone():
     model = build_transformer(20, 20, 12, 12, 16, 1, 2)
-    _, muon = make_optimizers(model, TrainConfig(optimizer="muon"), POOL)
+    _, muon = make_optimizers(model, TrainConfig(optimizer="muon"), POOL, [list(model.parameters())])
     names = {p: name for name, p in model.named_parameters()}
     held = [names[p] for p in muon.param_groups[0]["params"]]
     expected = [

@@ -107,6 +107,20 @@ def test_another_optimizer_than_the_preset_s_brings_its_own_learning_rate_and_de
     assert "overridden: --optimizer adamw, with --lr 0.001 and --weight-decay 0.01" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_the_number_of_workers_changes_no_weight(optimizer):
+    results = []
+    for workers in (1, 2, 40):
+        mine = Learner(tiny_model(), TrainConfig(optimizer=optimizer), torch.device("cpu"), workers)
+        held = [i for share in mine.shares for i in share]
+        assert held == list(range(len(mine.parameters))) and len(mine.shares) <= workers
+        told = [mine.step([batch([pair]) for pair in PAIRS], 1e-3, step) for step in (1, 2, 3)]
+        results.append(dict(zip(("loss", "norm"), told[-1], strict=True)) | mine.tensors())
+    for other in results[1:]:
+        assert results[0].keys() == other.keys()
+        assert all(torch.equal(value, other[name]) for name, value in results[0].items())
+
+
 def test_one_batch_or_micro_batches_give_the_same_gradients():  # fault 18
     loss, whole = gradients([batch(PAIRS)])
     for parts in ([PAIRS[:1], PAIRS[1:]], [[p] for p in PAIRS], [PAIRS[:3], PAIRS[3:]]):
