@@ -79,7 +79,7 @@ class Dropout(nn.Module):
         )
         byte = words.view(torch.uint8)[: x.numel()].view_as(x)
         threshold = min(max(1, round(256 * self.p)), 255)
-        return x * ((byte >= threshold) * (256 / (256 - threshold)))
+        return x * torch.where(byte >= threshold, 256 / (256 - threshold), 0.0)
 
 
 class InputEmbeddings(nn.Module):
@@ -179,16 +179,26 @@ class MultiHeadAttentionBlock(nn.Module):
         if q is k is v:
             query, key, value = self.project(q, 0, 3)
         elif k is v:
-            query, (key, value) = self.project(q, 0, 1)[0], self.project(k, 1, 3)
+            # A split's gradient is put together at once; each slice has one of zeros around its own.
+            sizes = [q.size(-1), 2 * q.size(-1)]
+            (w_q, w_kv), (b_q, b_kv) = self.w_qkv.weight.split(sizes), self.w_qkv.bias.split(sizes)
+            [query], (key, value) = self._heads(q, w_q, b_q), self._heads(k, w_kv, b_kv)
         else:
             query, key, value = (self.project(x, i, i + 1)[0] for i, x in enumerate((q, k, v)))
         return self.attend(query, key, value, mask, weights)
 
     def project(self, x: Tensor, first: int, last: int) -> list[Tensor]:
         """Heads (B, H, T, K) of x for the roles first..last-1 of 0 query, 1 key, 2 value."""
+        w: Tensor = self.w_qkv.weight
+        b: Tensor = self.w_qkv.bias
+        if last - first < 3:
+            D = x.size(-1)
+            w, b = w[first * D : last * D], b[first * D : last * D]
+        return self._heads(x, w, b)
+
+    def _heads(self, x: Tensor, w: Tensor, b: Tensor) -> list[Tensor]:
         B, T, D = x.shape
-        w, b = self.w_qkv.weight[first * D : last * D], self.w_qkv.bias[first * D : last * D]
-        heads = F.linear(x, w, b).view(B, T, last - first, self.h, D // self.h)
+        heads = F.linear(x, w, b).view(B, T, -1, self.h, D // self.h)
         return [role.transpose(1, 2) for role in heads.unbind(2)]  # each (B, H, T, K)
 
     def attend(
