@@ -148,9 +148,8 @@ class TokenScorer:
         # The k best lie in the k groups with the best maxima; groups of all beams of a sentence compete.
         _, group = (gain.amax(2) + scores.view(-1, 1)).view(A, W * G).topk(num_groups, dim=1)  # (A, k)
         row = torch.arange(A, device=x.device).unsqueeze(1) * (W * G) + group
-        candidates = gain.view(A * W * G, GROUP)[row] + scores.gather(1, group // G).unsqueeze(
-            2
-        )  # (A, k, GROUP)
+        before = scores.gather(1, group // G).unsqueeze(2)
+        candidates = gain.view(A * W * G, GROUP)[row] + before  # (A, k, GROUP)
         best, index = candidates.flatten(1).topk(min(k, num_groups * GROUP), dim=1)
         group = group.gather(1, index // GROUP)
         # Where nothing is left to choose, the choice may fall on what only fills the last group.
@@ -165,7 +164,7 @@ class TokenScorer:
         return largest, column if self.ids is None else self.ids[column]
 
 
-# Rows that have ended are dropped when no more than this share still goes on: to drop them moves all caches.
+# Rows that have ended are dropped when no more than this share still goes on: a dozen tensors are to be changed.
 MAX_ALIVE_SHARE = 0.94
 
 

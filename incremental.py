@@ -61,7 +61,8 @@ class Moves(NamedTuple):
         return cls(num, *(torch.tensor(places, dtype=torch.int64, device=device) for places in (gaps, last)))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The rows of x that go on; writes into x."""
+        """The rows of x that go on; writes into x. Where several hold the same tensor, each may ask for it: what
+        moves is not written over, so the second time changes nothing."""
         if len(self.gaps):
             x.index_copy_(0, self.gaps, x.index_select(0, self.last))
         return x[: self.num]

@@ -1,7 +1,6 @@
 """One step of learning: loss, gradients, optimizer, averaged weights; all of it as tensors for a checkpoint."""
 
 import copy
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -48,10 +47,11 @@ def _key_bias_masks(model: Transformer) -> list[tuple[Tensor, Tensor]]:
 
 
 def _shares(parameters: Sequence[Tensor], num: int) -> list[range]:
-    """At most so many runs of neighbours, about as large as one another, that hold all of them."""
-    ends = list(accumulate(p.numel() for p in parameters))
-    borders = sorted({bisect_left(ends, ends[-1] * i / num) + 1 for i in range(1, num)} | {len(ends)})
-    return [range(start, end) for start, end in pairwise([0, *borders])]
+    """At most so many runs of neighbours that hold all of them, as nearly of one size as whole tensors allow."""
+    sizes = list(accumulate((p.numel() for p in parameters), initial=0))  # of the first 0, 1, 2, …
+    wanted = (sizes[-1] * i / num for i in range(num + 1))
+    borders = {min(range(len(sizes)), key=lambda border: abs(sizes[border] - size)) for size in wanted}
+    return [range(start, end) for start, end in pairwise(sorted(borders))]
 
 
 class Learner:
@@ -87,6 +87,7 @@ class Learner:
             self.replica = model
         elif distributed.world_size() > 1:
             self.replica = distributed.replicate(model)
+            self.average.load_state_dict(model.state_dict())  # rank 0's, also of what does not learn
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         averages = dict(self.average.named_parameters())
         self.parameters: list[Tensor] = list(self.trained.values())
@@ -126,8 +127,7 @@ class Learner:
             bias.grad.mul_(learns)
         # The gradients are the mean of the ranks' sums.
         scale = ranks / num_tokens
-        norms = self._share_out(lambda share: torch._foreach_norm(self._grads(share)))
-        norm = distributed.whole(torch.linalg.vector_norm(torch.stack(list(chain(*norms))))) * scale
+        norm = self._norm() * scale
         is_first_bad = (self.first_bad == 0) & ~(total.isfinite() & norm.isfinite())
         self.first_bad = torch.where(is_first_bad, step, self.first_bad)
         clip = (self.config.clip_norm / (norm + 1e-6)).clamp(max=1.0)
@@ -139,6 +139,11 @@ class Learner:
         self._share_out(self._average)
         self.num_averaged += 1
         return total, norm
+
+    def _norm(self) -> Tensor:
+        """Of all gradients together."""
+        norms = self._share_out(lambda share: torch._foreach_norm(self._grads(share)))
+        return distributed.whole(torch.linalg.vector_norm(torch.stack(list(chain(*norms)))))
 
     def _share_out(self, work: Callable[[range], R]) -> list[R]:
         """Results of work on all shares of the weights, each by a worker of its own."""

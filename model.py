@@ -139,9 +139,8 @@ class FeedForwardBlock(nn.Module):
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
-        inner = self.linear_1(
-            x.flatten(0, -2)
-        )  # no view, which autograd would copy before it is written into
+        # Of two dimensions: of a view that is written into, autograd would copy the gradient.
+        inner = self.linear_1(x.flatten(0, -2))
         return self.linear_2(self.dropout(self.activation(inner))).view_as(x)
 
 
@@ -198,7 +197,7 @@ class MultiHeadAttentionBlock(nn.Module):
 
     def _heads(self, x: Tensor, w: Tensor, b: Tensor) -> list[Tensor]:
         B, T, D = x.shape
-        heads = F.linear(x, w, b).view(B, T, -1, self.h, D // self.h)
+        heads = F.linear(x, w, b).view(B, T, len(w) // D, self.h, D // self.h)
         return [role.transpose(1, 2) for role in heads.unbind(2)]  # each (B, H, T, K)
 
     def attend(

@@ -110,15 +110,18 @@ def make_optimizers(
     """What trains a model: every weight that learns belongs to one of them.
 
     Args:
-        run: of the workers.
-        shares: all weights that learn, shared out among the workers: AdamW has a part for each.
+        run: the workers, to which Muon gives its work.
+        shares: all weights that learn, shared out among the workers.
+    Returns:
+        An AdamW for each share, and Muon if it is asked for.
     """
     inside = [m for stack in (model.encoder, model.decoder) for m in stack.modules()]
     hidden = [m.weight for m in inside if isinstance(m, nn.Linear)] if config.optimizer == "muon" else []
     stacked = {m.w_qkv.weight for m in inside if isinstance(m, MultiHeadAttentionBlock)}
     optimizers: list[torch.optim.Optimizer] = []
+    is_hidden = set(hidden)
     for share in shares:
-        others = [p for p in share if p not in set(hidden)]
+        others = [p for p in share if p not in is_hidden]
         groups = [
             {"params": [p for p in others if p.dim() > 1], "weight_decay": config.weight_decay},
             {"params": [p for p in others if p.dim() == 1], "weight_decay": 0.0},
@@ -133,8 +136,11 @@ def make_optimizers(
 
 
 def take_step(optimizers: Sequence[torch.optim.Optimizer], run: Executor) -> None:
-    """Move all weights by their gradients, which are then gone: Muon here, which shares its own work out, and
-    meanwhile the parts of AdamW by the workers."""
+    """Move all weights by their gradients, which are then gone.
+
+    Args:
+        run: the workers, which do AdamW's parts; Muon runs here meanwhile, and shares its own work out among them.
+    """
     running = [run.submit(each.step) for each in optimizers if not isinstance(each, Muon)]
     for muon in (each for each in optimizers if isinstance(each, Muon)):
         muon.step()

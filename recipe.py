@@ -48,7 +48,7 @@ PRESETS: dict[str, tuple[ModelConfig, TrainConfig]] = {
             ema_decay=0.99,
         ),
     ),
-    # For the same corpora with time for many epochs: twice the weights, and more against overfitting.
+    # For tiny's corpora with time for many epochs: twice the weights, and more against overfitting.
     "compact": (
         ModelConfig(d_model=192, num_layers=4, num_decoder_layers=4, num_heads=4, d_ff=768, dropout=0.2),
         TrainConfig(

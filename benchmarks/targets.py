@@ -31,7 +31,10 @@ class Target(NamedTuple):
         if self.measured is None:
             return [self.figure, bound, "not measured", "–"]
         is_met = self.measured <= self.bound if self.is_upper else self.measured >= self.bound
-        return [self.figure, bound, self.unit.format(self.measured), "yes" if is_met else "no"]
+        shown = self.unit.format(self.measured)
+        if not is_met and shown == self.unit.format(self.bound):  # a digit more shows what it lacks
+            shown = self.unit.replace(".2f", ".3f").replace(".1%", ".2%").format(self.measured)
+        return [self.figure, bound, shown, "yes" if is_met else "no"]
 
 
 def made(folder: Path) -> str:

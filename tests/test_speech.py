@@ -81,7 +81,10 @@ def test_silence_is_the_floor():
 
 def test_a_frame_depends_on_its_own_window_alone():
     samples = tone(440)
-    assert torch.equal(log_mel(samples)[3:4], log_mel(samples[3 * HOP : 3 * HOP + WINDOW]))
+    alone = log_mel(samples[3 * HOP : 3 * HOP + WINDOW])
+    # A product of one row is rounded in another way on some processors.
+    torch.testing.assert_close(log_mel(samples)[3:4], alone, rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(log_mel(tone(523))[3:4], alone, rtol=1e-4, atol=1e-4)
 
 
 def test_samples_are_read_to_the_end_whatever_length_the_header_gives():

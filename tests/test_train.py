@@ -107,18 +107,20 @@ def test_another_optimizer_than_the_preset_s_brings_its_own_learning_rate_and_de
     assert "overridden: --optimizer adamw, with --lr 0.001 and --weight-decay 0.01" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_the_number_of_workers_changes_no_weight(optimizer):
-    results = []
-    for workers in (1, 2, 40):
-        mine = Learner(tiny_model(), TrainConfig(optimizer=optimizer), torch.device("cpu"), workers)
-        held = [i for share in mine.shares for i in share]
-        assert held == list(range(len(mine.parameters))) and len(mine.shares) <= workers
-        told = [mine.step([batch([pair]) for pair in PAIRS], 1e-3, step) for step in (1, 2, 3)]
-        results.append(dict(zip(("loss", "norm"), told[-1], strict=True)) | mine.tensors())
-    for other in results[1:]:
-        assert results[0].keys() == other.keys()
-        assert all(torch.equal(value, other[name]) for name, value in results[0].items())
+@pytest.mark.parametrize(
+    ("sizes", "num", "ends"),
+    [
+        ([1, 9], 2, [1, 2]),
+        ([5, 8, 1], 2, [1, 3]),
+        ([3], 4, [1]),
+        ([2, 2, 2, 2], 2, [2, 4]),
+        ([9, 1, 1], 3, [1, 3]),
+    ],
+)
+def test_weights_are_shared_out_evenly(sizes, num, ends):
+    shares = learner._shares([torch.empty(size) for size in sizes], num)
+    assert [share.stop for share in shares] == ends
+    assert [i for share in shares for i in share] == list(range(len(sizes)))
 
 
 def test_one_batch_or_micro_batches_give_the_same_gradients():  # fault 18
@@ -201,17 +203,19 @@ def test_a_restored_learner_takes_the_same_next_step():
         assert torch.equal(tensor, second.tensors()[name]), name
 
 
-def test_workers_change_nothing():
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_the_number_of_workers_changes_no_weight(optimizer):
     def trained(workers):
         torch.manual_seed(0)
         model = build_transformer(20, 20, 12, 12, 16, 1, 2, 0.3, 32)
-        mine = Learner(model, TrainConfig(), torch.device("cpu"), workers)
-        for step in range(1, 4):
-            mine.step([batch([p]) for p in PAIRS], 1e-2, step)
-        return mine.tensors()
+        mine = Learner(model, TrainConfig(optimizer=optimizer), torch.device("cpu"), workers)
+        loss, norm = [mine.step([batch([p]) for p in PAIRS], 1e-2, step) for step in (1, 2, 3)][-1]
+        return {"loss": loss, "norm": norm, **mine.tensors()}
 
-    alone, together = trained(1), trained(3)
-    assert all(torch.equal(alone[name], together[name]) for name in alone)
+    alone = trained(1)
+    for together in map(trained, (2, 3, 40)):
+        assert alone.keys() == together.keys()
+        assert all(torch.equal(value, together[name]) for name, value in alone.items())
 
 
 def metrics(path):
