@@ -115,9 +115,9 @@ class PositionalEncoding(nn.Module):
         self.dropout = Dropout(dropout)
         self.table = nn.Parameter(torch.randn(seq_len, d_model) * 0.02) if kind == "learned" else None
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """`start` is the position of x's first step."""
-        end = start + x.size(1)
+    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
+        """`start` is the position of x's first step, of all rows or of each, (B,), int64."""
+        end = int(start if isinstance(start, int) else start.max()) + x.size(1)
         if self.table is None:
             power_of_two = 1 << (end - 1).bit_length()
             table = _sinusoidal_table(max(512, power_of_two), x.size(2), x.device)
@@ -125,7 +125,10 @@ class PositionalEncoding(nn.Module):
             table = self.table
         if end > len(table):
             raise ValueError(f"a sequence of {end} tokens does not fit {len(table)} learned positions")
-        return self.dropout(x + table[start:end].type_as(x))
+        if isinstance(start, int):
+            return self.dropout(x + table[start:end].type_as(x))
+        positions = start.unsqueeze(1) + torch.arange(x.size(1), device=x.device)
+        return self.dropout(x + table[positions].type_as(x))
 
 
 class FeedForwardBlock(nn.Module):

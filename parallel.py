@@ -5,7 +5,7 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Generic, TypeVar
@@ -19,14 +19,17 @@ Result = TypeVar("Result")
 CAN_FORK = sys.platform == "linux"
 
 
-def fork_map(function: Callable[[Item], Result], items: Sequence[Item], num_workers: int) -> list[Result]:
+def fork_map(
+    function: Callable[[Iterator[Item]], Sequence[Result]], items: Sequence[Item], num_workers: int
+) -> list[Result]:
     """The results of all items, in order; whoever is free takes the next item.
 
     Threads would wait for Python's lock between any two operations. Forked processes wait for nothing, and share
     the model's memory. Where they are not to be had, threads do the work.
 
     Args:
-        function: its results can be pickled; what it changes in memory is lost.
+        function: each worker calls it once; it takes items as it needs them, until there are no more, and returns
+            their results in the same order. They can be pickled; what it changes in memory is lost.
         num_workers: this process included.
     Raises:
         ChildProcessError: a worker was killed.
@@ -34,11 +37,19 @@ def fork_map(function: Callable[[Item], Result], items: Sequence[Item], num_work
     """
     num_workers = min(num_workers, len(items))
     if num_workers < 2:
-        return [function(item) for item in items]
-    if not CAN_FORK:
-        with ThreadPoolExecutor(num_workers) as pool:
-            return list(pool.map(function, items))
+        return list(function(iter(items)))
     work = Work(function, items)
+    results: dict[int, Result] = {}
+    if CAN_FORK:
+        _fork(work, num_workers, results)
+    else:
+        with ThreadPoolExecutor(num_workers) as pool:
+            for part in pool.map(lambda _: work.done(), range(num_workers)):
+                results |= part
+    return [results[i] for i in range(len(items))]
+
+
+def _fork(work: "Work[Item, Result]", num_workers: int, results: dict[int, Result]) -> None:
     context = multiprocessing.get_context("fork")
     workers = []
     try:
@@ -48,7 +59,7 @@ def fork_map(function: Callable[[Item], Result], items: Sequence[Item], num_work
             worker.start()
             sender.close()
             workers.append((worker, receiver))
-        results = work.done()
+        results |= work.done()
         for _, receiver in workers:
             results |= _received(receiver)
     finally:
@@ -56,28 +67,32 @@ def fork_map(function: Callable[[Item], Result], items: Sequence[Item], num_work
             receiver.close()
             worker.kill()
             worker.join()
-    return [results[i] for i in range(len(items))]
 
 
 class Work(Generic[Item, Result]):
-    """Items that several processes take one after the other."""
+    """Items that several workers take one after the other."""
 
-    def __init__(self, function: Callable[[Item], Result], items: Sequence[Item]) -> None:
+    def __init__(self, function: Callable[[Iterator[Item]], Sequence[Result]], items: Sequence[Item]) -> None:
         self.function, self.items = function, items
-        self.num_taken = multiprocessing.get_context("fork").Value("q", 0)
+        self.num_taken = multiprocessing.Value("q", 0)
         self.parent = os.getpid()
 
     def done(self) -> dict[int, Result]:
         """Results of the items that were free, by number, when there are no more."""
-        results: dict[int, Result] = {}
+        numbers: list[int] = []
+        results = self.function(self._free(numbers))
+        return dict(zip(numbers, results, strict=True))
+
+    def _free(self, numbers: list[int]) -> Iterator[Item]:
+        """Items that nobody has taken, noting their numbers."""
         while self.parent in (os.getpid(), os.getppid()):  # else nobody waits for them
             with self.num_taken.get_lock():
                 number = self.num_taken.value
                 self.num_taken.value += 1
             if number >= len(self.items):
-                break
-            results[number] = self.function(self.items[number])
-        return results
+                return
+            numbers.append(number)
+            yield self.items[number]
 
     def serve(self, sender: "Connection[dict[int, Result] | Exception, None]") -> None:
         """What a forked process does: send the results, or what went wrong."""

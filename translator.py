@@ -9,7 +9,7 @@ import textwrap
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ import model_folder
 import runtime
 from config import DecodeConfig
 from dataset import causal_mask
-from decoding import Hypothesis, search
+from decoding import Hypothesis, Sentences, Vocabulary, search
 from incremental import IncrementalDecoder
 from inputs import Input, Source, TextInput, Values
 from languages import primary_language
@@ -202,7 +202,7 @@ class Translator:
             raise ValueError(f"nothing to translate in {str(source)[:40]!r}; give a sentence")
         values = next(iter(encoded.values()))
         with _evaluating(self.model):
-            [[best]] = self._decode(self._ready(), [values], decode, 1)
+            [[[best]]] = self._decode(self._ready(), [[values]], decode, 1)
         src, src_mask = self._batch([values])
         said = [*best.ids, EOS_ID] if best.finished else best.ids
         tgt = torch.tensor([[BOS_ID, *said[:-1]]], device=src.device)  # (1, T)
@@ -310,8 +310,10 @@ class Translator:
         batches = [order[start : start + size] for start in range(0, len(order), size)]
         decoder = self._ready()
 
-        def decoded(batch: list[Key]) -> list[list[Hypothesis]]:
-            return self._decode(decoder, [encoded[key] for key in batch], decode, n_best)
+        def decoded(batches: Iterator[list[Key]]) -> list[list[list[Hypothesis]]]:
+            return self._decode(
+                decoder, ([encoded[key] for key in batch] for batch in batches), decode, n_best
+            )
 
         with _evaluating(self.model):
             rows = [row for rows in fork_map(decoded, batches, workers) for row in rows]
@@ -337,27 +339,28 @@ class Translator:
         return self.decoder or IncrementalDecoder(self.model)
 
     def _decode(
-        self, decoder: IncrementalDecoder, batch: list[Values], decode: DecodeConfig, n_best: int
-    ) -> list[list[Hypothesis]]:
-        """The only call of the search: a batch of sources to hypotheses."""
-        src, src_mask = self._batch(batch)
+        self, decoder: IncrementalDecoder, batches: Iterable[list[Values]], decode: DecodeConfig, n_best: int
+    ) -> list[list[list[Hypothesis]]]:
+        """The only call of the search: batches of sources to hypotheses."""
+        return search(
+            decoder,
+            (self._padded(batch, decode.shortlist) for batch in batches),
+            Vocabulary(BOS_ID, EOS_ID, (PAD_ID, BOS_ID)),
+            beam=decode.beam,
+            alpha=decode.length_penalty,
+            n_best=n_best,
+        )
+
+    def _padded(self, batch: list[Values], num_candidates: int) -> Sentences:
         learned = self.model.tgt_pos.table
         longest = None if learned is None else len(learned)
         # Beyond the lengths it was trained on a model may never end, and minutes would pass.
         lengths = [min(self.source.length(values), self.max_length) for values in batch]
         bounds = [self.source.most_per_token * length + 20 for length in lengths]
-        return search(
-            decoder,
-            src,
-            src_mask,
+        return Sentences(
+            *self._batch(batch),
             [min(bound, longest or bound) for bound in bounds],
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            banned_ids=(PAD_ID, BOS_ID),
-            beam=decode.beam,
-            alpha=decode.length_penalty,
-            n_best=n_best,
-            shortlists=self._shortlists(batch, decode.shortlist),
+            self._shortlists(batch, num_candidates),
         )
 
     def _shortlists(self, batch: list[Values], num_candidates: int) -> list[Tensor] | None:

@@ -10,17 +10,18 @@ from torch import Tensor
 
 import decoding
 from dataset import causal_mask, pad_source
-from decoding import Hypothesis, TokenScorer, length_penalty, search
-from incremental import GROUP, IncrementalDecoder, Linear, Moves
+from decoding import Hypothesis, Sentences, TokenScorer, Vocabulary, length_penalty, search
+from incremental import GROUP, IncrementalDecoder, Linear, Moves, filled
 from model import Transformer, build_transformer
 
 BOS, EOS = 1, 2
+VOCABULARY, ENDLESS = Vocabulary(BOS, EOS, (0, BOS)), Vocabulary(BOS, EOS, (0, BOS, EOS))
 
 
-def tiny(vocab: int, seed: int = 0, scale: float = 2.0) -> Transformer:
+def tiny(vocab: int, seed: int = 0, scale: float = 2.0, **options) -> Transformer:
     """A model with random but opinionated weights."""
     torch.manual_seed(seed)
-    model = enlarged(build_transformer(vocab, vocab, 12, 12, 16, 1, 2, 0.0, 32)).eval()
+    model = enlarged(build_transformer(vocab, vocab, 12, 12, 16, 1, 2, 0.0, 32, **options)).eval()
     with torch.no_grad():
         for p in model.parameters():
             p.mul_(scale)
@@ -28,12 +29,17 @@ def tiny(vocab: int, seed: int = 0, scale: float = 2.0) -> Transformer:
 
 
 def find(
-    model: Transformer, sources: list[list[int]], bounds: list[int], **options
+    model: Transformer,
+    sources: list[list[int]],
+    bounds: list[int],
+    shortlists: list[Tensor] | None = None,
+    vocabulary: Vocabulary = VOCABULARY,
+    **options,
 ) -> list[list[Hypothesis]]:
     decoder = model if isinstance(model, Scripted) else IncrementalDecoder(model)
-    return search(
-        decoder, *pad_source(sources), bounds, bos_id=BOS, eos_id=EOS, banned_ids=(0, BOS), **options
-    )
+    batch = Sentences(*pad_source(sources), bounds, shortlists)
+    [found] = search(decoder, [batch], vocabulary, **options)
+    return found
 
 
 def log_probability(model: Transformer, source: list[int], output: list[int]) -> float:
@@ -75,7 +81,7 @@ def test_one_beam_equals_greedy_search():  # fault 19
     src, src_mask = pad_source(sources)
     bounds = [12, 9, 15, 4]
     decoder = IncrementalDecoder(model)
-    scorer = TokenScorer(decoder, BOS, EOS, (0, BOS))
+    scorer = TokenScorer(decoder, VOCABULARY)
     with torch.inference_mode():
         cache = decoder.start_cache(decoder.encode(src, src_mask), src_mask)
         as_beam = decoding._beam(decoder, cache, scorer, bounds, 1, 0.0, 1)
@@ -96,6 +102,39 @@ def test_a_row_alone_or_in_any_batch_gives_the_same(beam):  # fault 2
         alone = find(model, [source], [bound], beam=beam)[0]
         assert alone[0].ids == in_batch[0].ids
         assert alone[0].score == pytest.approx(in_batch[0].score, abs=1e-5)
+
+
+@pytest.mark.parametrize("has_shortlists", [False, True])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("sizes", [[4, 4, 4, 1], [2, 7, 1, 3], [1, 5], [6, 1]])
+def test_where_a_translation_ends_the_next_begins_and_none_changes(sizes, positions, has_shortlists):
+    model, generator = tiny(20, scale=1.6, positions=positions), torch.Generator().manual_seed(3)
+    lengths = torch.randint(1, 12, (sum(sizes),), generator=generator).tolist()
+    sources = [torch.randint(3, 20, (n,), generator=generator).tolist() for n in lengths]
+    bounds = torch.randint(1, 13, (sum(sizes),), generator=generator).tolist()
+    lists = [torch.randperm(18, generator=generator)[:9] + 2 for _ in sources]
+    lists = [torch.cat([ids, torch.tensor([EOS])]).unique() for ids in lists]
+    decoder, starts = IncrementalDecoder(model), [0, *itertools.accumulate(sizes)]
+    rows: list[int] = []
+    step = decoder.step
+    decoder.step = lambda tgt, cache: (rows.append(len(tgt)), step(tgt, cache))[1]
+    batches = [
+        Sentences(*pad_source(sources[a:b]), bounds[a:b], lists[a:b] if has_shortlists else None)
+        for a, b in itertools.pairwise(starts)
+    ]
+    found = search(decoder, batches, VOCABULARY)
+    assert [len(batch) for batch in found] == sizes
+    together = [best for batch in found for [best] in batch]
+    for i, best in enumerate(together):
+        [[alone]] = find(model, [sources[i]], [bounds[i]], [lists[i]] if has_shortlists else None)
+        assert (best.ids, best.finished) == (alone.ids, alone.finished)
+        assert best.score == pytest.approx(alone.score, abs=1e-5)
+    # Whenever two or more are at work and another waits, no row is idle.
+    num_tokens = [len(best.ids) + best.finished for best in together]
+    if sizes[0] > 1:
+        assert sum(rows) == sum(num_tokens) and rows[: -max(num_tokens)] == [sizes[0]] * (
+            len(rows) - max(num_tokens)
+        )
 
 
 def test_the_best_does_not_depend_on_how_many_are_wanted():  # fault 19
@@ -120,9 +159,11 @@ class Scripted(torch.nn.Module):
         return src.unsqueeze(-1).float()
 
     def output_layer(self, shortlist: None) -> Tensor:
-        return Linear(torch.zeros(self.vocab), torch.eye(self.vocab)).filled(GROUP)
+        return filled(Linear(torch.zeros(self.vocab), torch.eye(self.vocab)).with_bias(), GROUP)
 
-    def start_cache(self, memory: Tensor, src_mask: Tensor, beam: int) -> "ScriptedCache":
+    def start_cache(
+        self, memory: Tensor, src_mask: Tensor, beam: int = 1, may_fill: bool = False
+    ) -> "ScriptedCache":
         return ScriptedCache(len(memory), beam)
 
     def step(self, tgt: Tensor, cache: "ScriptedCache") -> Tensor:
@@ -174,8 +215,7 @@ def test_search_stops_when_no_live_beam_can_win():
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_an_output_cut_by_the_bound_says_so(beam):
-    never = {"bos_id": BOS, "eos_id": EOS, "banned_ids": (0, BOS, EOS)}
-    [[best]] = search(IncrementalDecoder(tiny(20)), *pad_source([[3]]), [7], beam=beam, **never)
+    [[best]] = find(tiny(20), [[3]], [7], vocabulary=ENDLESS, beam=beam)
     assert len(best.ids) == 7 and not best.finished
 
 
@@ -222,11 +262,10 @@ def test_the_scorer_finds_what_plain_log_softmax_and_topk_find(vocab, has_shortl
             logits[..., outside] = -math.inf
         total = (logits.log_softmax(-1) + scores.unsqueeze(-1)).flatten(1)
         expected, index = total.topk(8)
-        scorer = TokenScorer(
-            IncrementalDecoder(model), BOS, EOS, (0, BOS), None if shortlist is None else [shortlist] * 3
-        )
-        best, beam, token = scorer.top(x, scores, 8, is_first=False)
-        gain, first = scorer.best(x[:, 0], is_first=False)
+        shortlists = None if shortlist is None else [shortlist] * 3
+        scorer = TokenScorer(IncrementalDecoder(model), VOCABULARY, shortlists)
+        best, beam, token = scorer.top(x, scores, 8, first=[])
+        gain, first = scorer.best(x[:, 0], first=[])
     torch.testing.assert_close(best, expected)
     assert torch.equal(beam, index // vocab) and torch.equal(token, index % vocab)
     best_gain, best_first = logits[:, 0].log_softmax(-1).max(-1)
@@ -274,11 +313,10 @@ def test_an_ending_that_the_search_for_one_does_not_wait_for_is_not_the_best_of_
 
 def test_long_searches_forget_what_no_beam_descends_from():
     decoder = IncrementalDecoder(tiny(20, seed=1, scale=1.3))
-    src, src_mask = pad_source([[3, 4, 5], [6, 7]])
     sizes: list[tuple[int, int]] = []
     step = decoder.step
     decoder.step = lambda tgt, cache: (sizes.append((cache.length, cache.num_nodes)), step(tgt, cache))[1]
-    search(decoder, src, src_mask, [120, 120], bos_id=BOS, eos_id=EOS, banned_ids=(0, BOS, EOS), beam=4)
+    search(decoder, [Sentences(*pad_source([[3, 4, 5], [6, 7]]), [120, 120])], ENDLESS, beam=4)
     assert len(sizes) >= 119
     assert all(nodes <= 2 * (length + 20 * 4) for length, nodes in sizes)
     assert any(nodes < 4 * length for length, nodes in sizes)

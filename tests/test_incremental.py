@@ -93,6 +93,39 @@ def test_a_cache_through_any_reorders_and_dropped_sentences_equals_none(seed):
     assert cache.num_nodes < W * steps / 2
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_sentences_that_begin_in_the_places_of_others_read_as_if_alone(positions):
+    """Shorter and longer sources come in at three moments, and some rows are dropped; each is decoded whole."""
+    model, generator = tiny(positions=positions), torch.Generator().manual_seed(0)
+    decoder = IncrementalDecoder(model)
+    lengths = {0: [4, 6, 3, 5], 2: [2, 5], 3: [9, 7, 1], 8: [1]}  # of those that begin before a step
+    begins = {2: [3, 0], 3: [1, 0, 2], 8: [2]}  # and where
+    src, src_mask = padded(lengths[0])
+    memory = list(zip(model.encode(src, src_mask), src_mask, strict=True))
+    cache = decoder.start_cache(model.encode(src, src_mask), src_mask)
+    history: list[list[int]] = [[] for _ in memory]
+    for step in range(12):
+        if step in begins:
+            src, src_mask = padded([8, *lengths[step]])  # the first of these is never begun
+            waiting = decoder.start_cache(model.encode(src, src_mask), src_mask, may_fill=True)
+            cache.fill(torch.tensor(begins[step]), waiting, 1)
+            new = list(zip(model.encode(src, src_mask), src_mask, strict=True))[1:]
+            for place, row in zip(begins[step], new, strict=True):
+                memory[place], history[place] = row, []
+        if step == 10:
+            moves = Moves.of([1, 3], torch.device("cpu"))
+            cache.keep(moves)
+            memory, history = moves.of_list(memory), moves.of_list(history)
+        token = torch.randint(3, 11, (len(memory), 1), generator=generator)
+        decoded = decoder.step(token, cache)
+        for row, (encoded, mask) in enumerate(memory):
+            history[row].append(int(token[row]))
+            said = torch.tensor([history[row]])
+            whole = model.decode(encoded[None], mask[None], said, causal_mask(said.size(1)))
+            torch.testing.assert_close(decoded[row, 0], whole[0, -1], atol=1e-5, rtol=1e-5)
+    assert cache.num_nodes == max(map(len, history)) == 10
+
+
 @pytest.mark.parametrize("alive", [[0, 1, 2, 3, 4], [1, 4], [0, 3, 4], [2], [0, 1]])
 def test_rows_that_go_on_fill_the_places_of_those_that_end(alive):
     rows = list(range(10, 15))

@@ -43,6 +43,7 @@ def tiny(**options) -> Transformer:
 
 
 def test_a_fresh_model_has_small_weights_and_no_opinion():
+    torch.manual_seed(0)
     model = build_transformer(1_000, 1_000, 12, 12, 128, 2, H, tie_embeddings=True, share_vocab=True).eval()
     for name, parameter in model.named_parameters():
         if parameter.dim() == 2:

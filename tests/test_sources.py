@@ -9,7 +9,7 @@ from test_model import copy_attention, copy_layer, enlarged
 from torch import Tensor, nn
 
 from dataset import causal_mask
-from decoding import search
+from decoding import Sentences, Vocabulary, search
 from incremental import IncrementalDecoder
 from model import (
     INITIAL_SCALE,
@@ -837,10 +837,14 @@ def test_a_source_of_another_kind_is_searched_alone_as_in_a_batch(front):
     src_embed, alone, batch, sizes = front()
     decoder = IncrementalDecoder(build(src_embed))
     for beam in (1, 3):
-        ids = {"bos_id": 1, "eos_id": 2, "beam": beam}
-        together = search(decoder, batch, over_heads(*sizes), [6] * 3, **ids)
-        for x, size, [found] in zip(alone, sizes, together, strict=True):
-            assert search(decoder, x, over_heads(size), [6], **ids)[0][0].ids == found.ids
+        batches = [Sentences(batch, over_heads(*sizes), [6] * 3)]
+        batches += [Sentences(x, over_heads(size), [6]) for x, size in zip(alone, sizes, strict=True)]
+        together, *one_by_one = (
+            [best.ids for [best] in found]
+            for batch in batches
+            for found in search(decoder, [batch], Vocabulary(1, 2), beam=beam)
+        )
+        assert one_by_one == [[ids] for ids in together]
 
 
 @FRONTS

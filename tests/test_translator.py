@@ -1,6 +1,7 @@
 """Claims about the Translator: layout and symbols stay, batches change nothing, what is doubtful is said."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -10,11 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_model import enlarged
-from torch import Tensor
 
 import translator as translator_module
 from config import DecodeConfig, SourceConfig
-from decoding import Hypothesis
+from decoding import Hypothesis, Sentences, Vocabulary
+from incremental import IncrementalDecoder
 from inputs import FeatureInput, Source, Values
 from model import Positions, Transformer, build_transformer
 from pictures import PictureInput
@@ -64,21 +65,21 @@ def says(monkeypatch: pytest.MonkeyPatch) -> Says:
         split_sentences: bool = True,
     ) -> Translator:
         def search(
-            model: Transformer, src: Tensor, src_mask: Tensor, bounds: Sequence[int], **_: object
-        ) -> object:
-            rows = []
-            for ids in src.tolist():
-                assert ids[ids.index(EOS_ID) + 1 :] == [PAD_ID] * (len(ids) - ids.index(EOS_ID) - 1)
-                answers = answer(TOKENIZER.decode(ids))
-                texts = [answers] if isinstance(answers, str) else answers
-                rows.append(
-                    [Hypothesis(TOKENIZER.encode(text), -0.5 - i, True) for i, text in enumerate(texts)]
-                )
-                batches[-1].append(TOKENIZER.decode(ids))
-            batches.append([])
-            return rows
+            model: IncrementalDecoder, given: Iterable[Sentences], vocabulary: Vocabulary, **_: object
+        ) -> list[list[list[Hypothesis]]]:
+            return [[answered(ids) for ids in batch.src.tolist()] for batch in map(noted, given)]
 
-        batches: list[list[str]] = [[]]
+        def answered(ids: list[int]) -> list[Hypothesis]:
+            assert ids[ids.index(EOS_ID) + 1 :] == [PAD_ID] * (len(ids) - ids.index(EOS_ID) - 1)
+            answers = answer(TOKENIZER.decode(ids))
+            texts = [answers] if isinstance(answers, str) else answers
+            return [Hypothesis(TOKENIZER.encode(text), -0.5 - i, True) for i, text in enumerate(texts)]
+
+        def noted(batch: Sentences) -> Sentences:
+            batches.append([TOKENIZER.decode(ids) for ids in batch.src.tolist()])
+            return batch
+
+        batches: list[list[str]] = []
         monkeypatch.setattr(translator_module, "search", search)
         model = tiny_model(max_length=max_length)
         made = Translator(
@@ -146,7 +147,7 @@ def test_blank_and_dash_lines_between_sentences_stay(says: Says) -> None:
 def test_a_row_of_a_corpus_is_one_unit(says: Says) -> None:
     translator = says(split_sentences=False)
     assert one(translator, " I see. You\nsee. ") == " I SEE. YOU\nSEE. "
-    assert translator.batches == [["I see. You\nsee."], []]  # type: ignore[attr-defined]
+    assert translator.batches == [["I see. You\nsee."]]  # type: ignore[attr-defined]
 
 
 def test_a_line_break_that_the_model_invents_becomes_a_space(says: Says) -> None:
@@ -196,7 +197,7 @@ def test_results_come_in_the_order_of_the_texts(says: Says) -> None:
 def test_batches_hold_batch_size_sentences_of_like_length(says: Says) -> None:
     translator = says()
     translator.translate(["aa bb cc", "a", "aa bb", "b", "aa"], decode=DecodeConfig(beam=1, batch_size=2))
-    assert translator.batches == [["aa bb cc", "aa bb"], ["aa", "a"], ["b"], []]  # type: ignore[attr-defined]
+    assert translator.batches == [["aa bb cc", "aa bb"], ["aa", "a"], ["b"]]  # type: ignore[attr-defined]
 
 
 def test_two_workers_find_what_one_finds() -> None:
@@ -333,7 +334,7 @@ def test_the_output_is_bounded_by_the_source_and_says_so() -> None:
     [result] = translator.translate(["dogs"], decode=GREEDY)
     assert result.warnings[0].startswith("stopped at the length bound")
     bound = 2 * (len(TOKENIZER.encode("dogs")) + 1) + 20
-    [[hypothesis]] = translator._decode(translator._ready(), [TOKENIZER.encode("dogs")], GREEDY, 1)
+    [[[hypothesis]]] = translator._decode(translator._ready(), [[TOKENIZER.encode("dogs")]], GREEDY, 1)
     assert (len(hypothesis.ids), hypothesis.finished) == (bound, False)
 
 
@@ -343,10 +344,11 @@ def test_sources_longer_than_any_of_training_are_bounded_like_the_longest(
     bounds: list[int] = []
 
     def search(
-        model: Transformer, src: Tensor, src_mask: Tensor, given: Sequence[int], **_: object
-    ) -> list[list[Hypothesis]]:
-        bounds.extend(given)
-        return [[Hypothesis([], 0.0, True)] for _ in given]
+        model: IncrementalDecoder, given: Iterable[Sentences], vocabulary: Vocabulary, **_: object
+    ) -> list[list[list[Hypothesis]]]:
+        lengths = [batch.max_lengths for batch in given]
+        bounds.extend(chain(*lengths))
+        return [[[Hypothesis([], 0.0, True)] for _ in batch] for batch in lengths]
 
     monkeypatch.setattr(translator_module, "search", search)
     source = FeatureInput(1, np.zeros(2, np.float32), np.ones(2, np.float32))
@@ -407,7 +409,7 @@ def test_a_warning_names_its_sentence_once(says: Says) -> None:
 def test_a_broken_character_is_flagged(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
     translator = says()
     half = TOKENIZER.encode("é")[:-1]
-    monkeypatch.setattr(translator_module, "search", lambda *_, **__: [[Hypothesis(half, -1.0, True)]])
+    monkeypatch.setattr(translator_module, "search", lambda *_, **__: [[[Hypothesis(half, -1.0, True)]]])
     assert translator.translate(["a"])[0].warnings == ("a character came out broken: a",)
 
 
@@ -425,7 +427,7 @@ def test_attention_has_a_row_for_each_target_token_that_sums_to_one() -> None:
     assert attention.source == [*TOKENIZER.pieces(TOKENIZER.encode("I see two dogs.")), "⟨eos⟩"]
     assert attention.weights.shape == (len(attention.target), len(attention.source))
     torch.testing.assert_close(attention.weights.sum(1), torch.ones(len(attention.target)))
-    [[best]] = translator._decode(translator._ready(), [TOKENIZER.encode("I see two dogs.")], GREEDY, 1)
+    [[[best]]] = translator._decode(translator._ready(), [[TOKENIZER.encode("I see two dogs.")]], GREEDY, 1)
     end = ["⟨eos⟩"] if best.finished else []
     assert attention.target == [*TOKENIZER.pieces(best.ids), *end]
 
