@@ -10,6 +10,14 @@ def _require(ok: bool, flag: str, allowed: str, given: object) -> None:
         raise ValueError(f"{flag} must be {allowed}, got {given}")
 
 
+def _require_between(config: object, least: int, most: int, *names: str) -> None:
+    """See that settings lie between two limits; no machine has use for more than the upper."""
+    for name in names:
+        value: int = getattr(config, name)
+        allowed = f"at least {least}" if value < least else f"at most {most:,}"
+        _require(least <= value <= most, f"--{name.replace('_', '-')}", allowed, value)
+
+
 @dataclass(frozen=True)
 class DataConfig:
     """Corpus: which rows to learn from."""
@@ -45,7 +53,7 @@ class DataConfig:
     """Fixes the built-in corpus and which rows a missing validation or test split takes."""
 
     def __post_init__(self) -> None:
-        _require(self.max_length >= 2, "--max-length", "at least 2", self.max_length)
+        _require_between(self, 2, 1_000_000, "max_length")
         _require(self.max_length_ratio >= 1, "--max-length-ratio", "at least 1", self.max_length_ratio)
         if isinstance(self.dataset, str):  # Python users may give one name as it is
             object.__setattr__(self, "dataset", (self.dataset,))
@@ -57,7 +65,7 @@ class DataConfig:
             " ".join(self.dataset),
         )
         self._check_mixture()
-        _require(self.buffer >= 1, "--buffer", "at least 1", self.buffer)
+        _require_between(self, 1, 10**9, "buffer")
         if not self.streaming and self.buffer != type(self).buffer:
             raise ValueError(f"--buffer {self.buffer} is for --streaming; add that, or leave it out")
         if self.streaming and self.source != "text":
@@ -178,13 +186,11 @@ class ModelConfig:
     """Subword vocabulary, the most that is learned: joint for text, of the target for other sources."""
 
     def __post_init__(self) -> None:
-        for flag in ("d_model", "num_layers", "num_decoder_layers", "num_heads", "d_ff"):
-            _require(
-                getattr(self, flag) >= 1, f"--{flag.replace('_', '-')}", "at least 1", getattr(self, flag)
-            )
+        _require_between(self, 1, 1_000, "num_layers", "num_decoder_layers")
+        _require_between(self, 1, 100_000, "d_model", "num_heads", "d_ff")
         _require(0 <= self.dropout < 1, "--dropout", "in [0, 1)", self.dropout)
         # 256 bytes and 3 special tokens are always there.
-        _require(self.vocab_size >= 259, "--vocab-size", "at least 259", self.vocab_size)
+        _require_between(self, 259, 10_000_000, "vocab_size")
         if self.d_model % self.num_heads:
             raise ValueError(f"--num-heads must divide --d-model, got {self.num_heads} and {self.d_model}")
 
@@ -206,7 +212,7 @@ class DecodeConfig:
     def __post_init__(self) -> None:
         _require(1 <= self.beam <= 1_000, "--beam", "at least 1 and at most 1000", self.beam)
         _require(0 <= self.length_penalty <= 10, "--length-penalty", "from 0 to 10", self.length_penalty)
-        _require(self.batch_size >= 1, "--batch-size", "at least 1", self.batch_size)
+        _require_between(self, 1, 1_000_000, "batch_size")
         _require(0 <= self.shortlist <= 64, "--shortlist", "from 0 to 64", self.shortlist)
 
 
@@ -262,10 +268,7 @@ class TrainConfig:
     the schedule start afresh."""
 
     def __post_init__(self) -> None:
-        for flag in ("batch_tokens", "warmup_steps", "keep_checkpoints", "log_every"):
-            _require(
-                getattr(self, flag) >= 1, f"--{flag.replace('_', '-')}", "at least 1", getattr(self, flag)
-            )
+        _require_between(self, 1, 10**9, "batch_tokens", "warmup_steps", "keep_checkpoints", "log_every")
         for flag in ("accumulate", "max_minutes", "max_steps", "validate_every", "patience"):
             value = getattr(self, flag)
             allowed = "more than 0" if value != math.inf else "a finite number"
@@ -278,7 +281,8 @@ class TrainConfig:
             raise ValueError(f"--accumulate must be at most --batch-tokens, got {given}")
         _require(0 <= self.seed < 2**63, "--seed", "0 or more and less than 2^63", self.seed)
         _require(self.lr > 0, "--lr", "more than 0", self.lr)
-        _require(self.weight_decay >= 0, "--weight-decay", "0 or more", self.weight_decay)
+        _require(self.lr <= 1_000, "--lr", "at most 1,000", self.lr)
+        _require(0 <= self.weight_decay <= 1_000, "--weight-decay", "from 0 to 1,000", self.weight_decay)
         _require(self.clip_norm > 0, "--clip-norm", "more than 0", self.clip_norm)
 
 

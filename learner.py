@@ -123,8 +123,8 @@ class Learner:
         add_up = self._add_up if self.replica is None else self._add_up_over_ranks
         total = distributed.add_up(add_up(batches, seeds)) / num_tokens
         for bias, learns in self.key_bias_masks:
-            assert bias.grad is not None
-            bias.grad.mul_(learns)
+            if bias.grad is not None:  # None: it does not learn
+                bias.grad.mul_(learns)
         # The gradients are the mean of the ranks' sums.
         scale = ranks / num_tokens
         norm = self._norm() * scale

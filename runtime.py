@@ -24,6 +24,7 @@ LOCK = ".lock"
 HELD: set[int] = set()
 MOST_CHARACTERS = 1_000
 """Of a message: a damaged file may be quoted in it."""
+MOST_THREADS = 1_024
 # What glibc is told: the name of a setting in the environment, its number for mallopt, and its value.
 KEEP_MEMORY = (
     ("MALLOC_ARENA_MAX", -8, 1),  # what one thread has freed serves the others too
@@ -64,8 +65,9 @@ def start(threads: int | None = None) -> int:
     Args:
         threads: workers wanted; by default as many as there are cores, shared by the ranks on this machine.
     """
-    if threads is not None and threads < 1:
-        raise ValueError(f"--threads must be at least 1, got {threads}")
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        allowed = "at least 1" if threads < 1 else f"at most {MOST_THREADS:,}"
+        raise ValueError(f"--threads must be {allowed}, got {threads}")
     torch.set_num_threads(1)
     keep_memory()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -245,8 +247,9 @@ def run_command(main: Callable[[], None], several_ranks: bool = False) -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
-    except (ValueError, OSError) as error:
-        if os.environ.get("NMT_DEBUG"):
+    except (ValueError, OSError, MemoryError, RuntimeError) as error:
+        is_a_bug = isinstance(error, RuntimeError) and not _lacks_memory(error)
+        if is_a_bug or os.environ.get("NMT_DEBUG"):
             raise
         who = f"rank {os.environ.get('RANK')}: " if is_one_of_several and several_ranks else ""
         print(f"{who}error: {_message(error)}", file=sys.stderr)
@@ -259,7 +262,15 @@ def _report_in_thread(args: threading.ExceptHookArgs) -> None:
         threading.__excepthook__(args)
 
 
+def _lacks_memory(error: Exception) -> bool:
+    """Whether an allocation failed: in Python or numpy, on an accelerator, or in torch's allocator for CPUs."""
+    kinds = (MemoryError, torch.OutOfMemoryError)
+    return isinstance(error, kinds) or "DefaultCPUAllocator: can't allocate memory" in str(error)
+
+
 def _message(error: Exception) -> str:
+    if _lacks_memory(error):
+        return f"there is not enough memory; give less work at a time or a smaller model ({said(error)})"
     if isinstance(error, OSError) and error.errno is not None:
         what = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
         return f"{what}; free some space and run again" if error.errno == errno.ENOSPC else what

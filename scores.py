@@ -20,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 # sacrebleu's own seed, so that the intervals are those of `sacrebleu --confidence`.
 SEED = 12345
 TRIALS = 10_000
+MOST_RESAMPLES = 1_000_000
 # Languages written without spaces (ISO 639-1 and 639-3): on words, 13a would see one per sentence.
 UNSPACED = {
     "zh": "zh", "zho": "zh", "cmn": "zh", "yue": "zh",
@@ -114,11 +115,13 @@ def sentence_chrf(measured: Sequence[Measured]) -> list[float]:
 
 
 def check_bootstrap(resamples: int) -> None:
-    """Raise a ValueError if so few resamples have no 95 % interval."""
+    """Raise a ValueError if so few resamples have no 95 % interval, or so many no end."""
     if resamples < 40:
         raise ValueError(
             f"--bootstrap must be at least 40, got {resamples}; fewer resamples have no 95 % interval"
         )
+    if resamples > MOST_RESAMPLES:
+        raise ValueError(f"--bootstrap must be at most {MOST_RESAMPLES:,}, got {resamples}")
 
 
 def bleu_tokenizer(tgt: str) -> str:

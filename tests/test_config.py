@@ -45,6 +45,14 @@ from run_settings import RunConfig
         (lambda: DecodeConfig(beam=3_000), "--beam must be at least 1 and at most 1000, got 3000"),
         (lambda: DataConfig(dataset=""), "--dataset must be a name or a path, got nothing"),
         (lambda: DecodeConfig(batch_size=0), "--batch-size must be at least 1, got 0"),
+        (lambda: DecodeConfig(batch_size=10**19), "--batch-size must be at most 1,000,000, got 10"),
+        (lambda: ModelConfig(d_model=10**9, num_heads=1), "--d-model must be at most 100,000, got 10"),
+        (lambda: ModelConfig(num_layers=10**6), "--num-layers must be at most 1,000, got 1000000"),
+        (lambda: ModelConfig(vocab_size=10**10), "--vocab-size must be at most 10,000,000, got 10"),
+        (lambda: DataConfig(max_length=10**9), "--max-length must be at most 1,000,000, got 10"),
+        (lambda: DataConfig(streaming=True, buffer=10**19), "--buffer must be at most 1,000,000,000, got 10"),
+        (lambda: TrainConfig(lr=1e39), "--lr must be at most 1,000, got 1e.39"),
+        (lambda: TrainConfig(weight_decay=float("inf")), "--weight-decay must be from 0 to 1,000, got inf"),
     ],
 )
 def test_an_impossible_setting_names_its_flag(make, message):

@@ -620,6 +620,7 @@ def test_foreign_folder_in_against_is_refused_before_anything_is_translated(
         (["--hypotheses", "a", "--references", "b", "--source", "image"], "leave it out, or --source"),
         (["--worst", "-1"], "--worst must be 0 or more, got -1"),
         (["--bootstrap", "10"], "--bootstrap must be at least 40, got 10"),
+        (["--bootstrap", "10000000000"], "--bootstrap must be at most 1,000,000, got 10000000000"),
         (["--json", "."], "--json . cannot be written"),
         (["--threads", "0"], "--threads must be at least 1, got 0"),
         *[

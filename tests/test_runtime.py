@@ -9,6 +9,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -206,9 +207,28 @@ def test_memory_that_is_kept_is_not_mapped_anew():
     assert times["runtime.keep_memory()"] <= 1
 
 
-def test_threads_below_one_are_refused():
-    with pytest.raises(ValueError, match="--threads must be at least 1, got 0"):
-        runtime.start(0)
+@pytest.mark.parametrize(("threads", "allowed"), [(0, "at least 1"), (10**8, "at most 1,024")])
+def test_an_impossible_number_of_threads_is_refused(threads, allowed):
+    with pytest.raises(ValueError, match=f"--threads must be {allowed}, got {threads}"):
+        runtime.start(threads)
+
+
+@pytest.mark.parametrize("allocate", [torch.empty, np.empty])
+def test_an_allocation_that_fails_is_one_line_and_exit_code_2(allocate, capsys):
+    with pytest.raises(SystemExit) as end:
+        runtime.run_command(lambda: allocate(10**16))
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: there is not enough memory; give less work at a time or a smaller model (")
+    assert said.count("\n") == 1
+
+
+def test_another_error_of_the_program_keeps_its_traceback():
+    def main():
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        runtime.run_command(main)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked on POSIX alone")

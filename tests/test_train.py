@@ -180,6 +180,16 @@ def test_the_budget_that_ends_first_counts():
     assert progress_of(TrainState(7, elapsed_s=9.0), TrainConfig()) == 0.0
 
 
+def test_weights_that_do_not_learn_stay_as_they_are():
+    model = tiny_model()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    model.encoder.requires_grad_(False)
+    mine = Learner(model, TrainConfig(), torch.device("cpu"), workers=2)
+    mine.step([batch(PAIRS[:2]), batch(PAIRS[2:])], 1e-2, 1)
+    changed = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
+    assert changed == {name for name, p in model.named_parameters() if p.requires_grad}
+
+
 def test_averaged_weights_follow_their_decay():
     mine = Learner(tiny_model(), TrainConfig(ema_decay=0.75), torch.device("cpu"))
     name = "encoder.layers.0.feed_forward_block.linear_1.weight"
