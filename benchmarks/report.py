@@ -181,10 +181,15 @@ def speed(folder: Path) -> str:
         rows.append([NAMES[engine], *cells])
     if not trained and not decoded:
         return unmeasured("training", "decoding")
-    measured = next(name for name in ("training", "decoding") if (folder / f"{name}.json").is_file())
-    hardware = read(folder / f"{measured}.json")["hardware"]
-    assert isinstance(hardware, dict)
-    cores = f"{hardware['cores']} cores of {hardware['cpu']} ({hardware['simd']})"
+    where = {}
+    for part in ("training", "decoding"):
+        if (folder / f"{part}.json").is_file():
+            hardware = read(folder / f"{part}.json")["hardware"]
+            assert isinstance(hardware, dict)
+            where[part] = f"{hardware['cores']} cores of {hardware['cpu']} ({hardware['simd']})"
+    cores = next(iter(where.values()))
+    if len(set(where.values())) > 1:
+        cores = f"{where['training']} in training and {where['decoding']} in decoding"
     rounds = min(_rounds(found) for found in (trained, decoded) if found)
     often = f"Medians of {rounds} runs" if rounds > 1 else "One run of each"
     return f"{table(['', *columns], rows)}\n\n{often}, on {cores}, float32, {VALID}."

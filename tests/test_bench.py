@@ -517,6 +517,16 @@ def test_a_part_that_was_not_measured_is_named_with_its_command(tmp_path):
     assert "Not measured" not in made["training"]
 
 
+def test_the_short_table_names_both_processors_of_its_columns(tmp_path):
+    made_up_results(tmp_path)
+    assert "on 2 cores of CPU X (avx2), float32" in report.speed(tmp_path)
+    record = json.loads((tmp_path / "decoding.json").read_text())
+    peers.write_json(
+        tmp_path / "decoding.json", {**record, "hardware": {**record["hardware"], "cpu": "CPU Y"}}
+    )
+    assert "CPU X (avx2) in training and 2 cores of CPU Y (avx2) in decoding" in report.speed(tmp_path)
+
+
 def test_results_of_an_interrupted_part_make_a_table_of_what_is_there(tmp_path):
     made_up_results(tmp_path)
     record = json.loads((tmp_path / "decoding.json").read_text())
