@@ -34,7 +34,11 @@ def from_json(cls: type[T], obj: Json, where: str = "config") -> T:
         raise ValueError(
             f"{where} must have exactly the fields {sorted(types_of)}; differing: {sorted(unlike)}"
         )
-    return cls(**{k: _typed(types_of[k], v, f"{where}.{k}") for k, v in obj.items()})
+    values = {k: _typed(types_of[k], v, f"{where}.{k}") for k, v in obj.items()}
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
 def _typed(hint: object, value: Json, where: str) -> object:
